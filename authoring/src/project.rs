@@ -163,7 +163,7 @@ mod tests {
         assert!(read("src/lib.rs").contains("\"of-mine-2\""));
         assert!(read("tests/protocol.rs").contains("use format_of_mine_2::Plugin;"));
         assert!(read("packhouse/wit/v0.1/format.wit").contains("interface format"));
-        assert_eq!(read(".gitignore"), "/target\n");
+        assert_eq!(read(".gitignore"), "/target\n/data\n");
         assert!(!folder.join("gitignore").exists());
     }
 

@@ -123,6 +123,7 @@
 //! The SDK calls the host through the traits of [`host`]. In Wasm, the SDK implements these traits
 //! by calling the contract's imports. In tests, which run without Wasm, `packhouse-testkit`
 //! implements them in memory. Code generated from the contract is not part of this API.
+#![warn(missing_docs)]
 
 // The exporting macro refers to this crate by its name. Without this line, the name would be
 // unknown where the macro expands inside this crate.

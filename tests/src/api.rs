@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Calls that need a confirmation which the server accepts several times. Each row has the method,
-/// the path's beginning and end, and the action to confirm.
+/// Calls that need a confirmation. The server accepts the same confirmation for several calls. A
+/// row has the method, the beginning and the end of the path, and the action to confirm.
 const CONFIRMED: [(&str, &str, &str, &str); 8] = [
     ("PUT", "/v1/sso", "", "change_sign_in"),
     ("DELETE", "/v1/sso", "", "change_sign_in"),

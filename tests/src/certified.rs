@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use crate::server::{Server, eventually, free_port};
 use crate::{checkout, clients};
 
-/// The secret of the server under test at the provider; its client id is `packhouse`.
+/// OIDC client secret of the server under test. The server's client id is `packhouse`.
 pub const SECRET: &str = "secret-of-the-certified-provider";
 
 /// The running provider.

@@ -13,7 +13,8 @@ use tempfile::TempDir;
 
 /// The key of an element reference in the protocol.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
-/// The driver's errors if it did nothing because the browser was replacing one page with the next.
+/// Errors that the driver reports for an action while the browser replaces one page with the next.
+/// The driver has then done nothing.
 const LEAVING: [&str; 5] = [
     "stale element reference",
     "no such element",
@@ -85,9 +86,9 @@ impl Chromium {
         self.send(method, path, body).expect(200).json()["value"].clone()
     }
 
-    /// Sends a request like `ask`, but returns `None` if the driver reports an error. It does so
-    /// while the browser leaves the page: no such element, a stale element or, as an unknown error,
-    /// a detached frame.
+    /// Sends a request like `ask`, but returns `None` if the driver reports an error. While the
+    /// browser leaves a page, the driver reports a missing element, a stale element or a detached
+    /// frame.
     fn try_ask(&self, method: &str, path: &str, body: Option<&Value>) -> Option<Value> {
         let answer = self.send(method, path, body);
         (answer.status == 200).then(|| answer.json()["value"].clone())

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A home for a client's runs: a workspace, caches, an environment without the caller's own
-/// settings.
+/// A home folder in which one client runs. It contains the workspace and the caches. The client
+/// gets an environment without the caller's own settings.
 #[derive(Debug)]
 pub struct ClientHome(TempDir);
 

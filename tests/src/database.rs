@@ -236,7 +236,8 @@ impl Postgres {
         self.signal("-STOP");
     }
 
-    /// SIGCONT to all its processes. `runuser` also stops and continues when the processes do.
+    /// SIGCONT to all its processes, and to `runuser`, their parent, which stopped together with
+    /// them.
     pub fn thaw(&self) {
         self.signal("-CONT");
         if let Some(child) = &self.child {
@@ -244,8 +245,8 @@ impl Postgres {
         }
     }
 
-    /// Signals the first process first. It then makes no more processes while this function looks
-    /// for the others.
+    /// Signals the first process before its children. A stopped first process starts no more
+    /// children while this function looks for them.
     fn signal(&self, name: &str) {
         let file = std::fs::read_to_string(self.folder().join("postmaster.pid")).unwrap_or_default();
         let Some(first) = file.lines().next() else { return };

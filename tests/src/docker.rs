@@ -77,8 +77,8 @@ impl Drop for Docker {
         // SIGTERM also ends the daemon's containerd.
         let _ = Command::new("kill").arg(self.daemon.id().to_string()).status();
         let _ = self.daemon.wait();
-        // A container that used the machine's network leaves this mount, which would prevent
-        // removing the folder.
+        // A container that used the machine's network leaves a mount in the folder. The mount would
+        // prevent the removal of the folder.
         let _ = Command::new("umount")
             .args(["--lazy", "--quiet"])
             .arg(self.home.path().join("run/netns/default"))

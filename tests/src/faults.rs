@@ -66,7 +66,7 @@ impl Faults {
         self.home.path().join("data")
     }
 
-    /// A server with its data in that folder and the library preloaded.
+    /// A server that preloads the library and has its data on the failing disk.
     pub fn server(&self) -> ServerBuilder {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         crate::Server::with()

@@ -45,8 +45,8 @@ impl Go {
         fs::read(self.folder().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// Runs the client with these arguments in the workspace. The client gets only the path from
-    /// the caller's environment.
+    /// Runs the client with these arguments in the workspace. The client gets only `PATH` from the
+    /// caller's environment.
     #[track_caller]
     pub fn run(&self, arguments: &[&str]) -> ProgramOutput {
         self.run_with(&[], arguments)

@@ -130,8 +130,8 @@ pub fn layout(folder: &Path, architectures: &[&str]) -> String {
     lay_down(folder, &blobs, INDEX, index.as_bytes())
 }
 
-/// Writes an artifact to such a folder: this config, one layer, and a manifest with these
-/// additional fields. Returns the manifest's digest.
+/// Writes an artifact to a folder in the form of [`layout`]. The artifact has this config, this
+/// layer, and a manifest with these additional fields. Returns the manifest's digest.
 pub fn artifact(folder: &Path, config: (&str, &str), layer: (&str, &[u8]), fields: &Value) -> String {
     let mut manifest = json!({
         "schemaVersion": 2, "mediaType": MANIFEST, "config": descriptor(config.0, config.1.as_bytes()),

@@ -289,7 +289,7 @@ impl Js {
     }
 }
 
-/// A repository of this format with a token that may read and write there.
+/// An npm repository with a token that may read and write there.
 #[derive(Clone, Debug)]
 pub struct NpmRepository {
     /// Its name.

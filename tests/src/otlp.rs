@@ -146,7 +146,7 @@ fn varint(bytes: &mut &[u8]) -> u64 {
     value
 }
 
-/// The messages, texts or bytes of a field.
+/// The values of the field with this number that are messages, texts or bytes.
 fn fields(bytes: &[u8], number: u64) -> impl Iterator<Item = &[u8]> {
     message(bytes).into_iter().filter_map(move |(found, value)| match value {
         FieldValue::Bytes(bytes) if found == number => Some(bytes),

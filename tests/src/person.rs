@@ -87,7 +87,7 @@ impl Person {
         self.send_form(path, &[fields, &[("confirm", "yes"), ("password", PASSWORD)]].concat())
     }
 
-    /// Deletes a cookie, as a browser does at its end.
+    /// Deletes a cookie, as a browser does when it is closed.
     pub fn forget(&mut self, cookie: &str) {
         self.cookies.remove(cookie);
     }

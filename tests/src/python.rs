@@ -92,7 +92,7 @@ impl PythonRepository {
         )
     }
 
-    /// The path below the repository host.
+    /// The URL path of a resource in the repository.
     pub fn path(&self, path: &str) -> String {
         format!("/repositories/{}/{path}", self.name)
     }
@@ -147,8 +147,8 @@ impl PythonRepository {
     }
 }
 
-/// A home for a client's runs: a workspace, caches, an environment without the caller's own
-/// settings.
+/// A home folder in which the clients run. It contains the workspace and the caches. The clients
+/// get an environment without the caller's own settings.
 #[derive(Debug)]
 pub struct Home {
     folder: TempDir,

@@ -30,8 +30,8 @@ pub fn winner(statuses: &[u16], won: u16, lost: u16) -> usize {
     winners[0]
 }
 
-/// Sets a flag when it is dropped; the flag ends background threads of a test. A failing test drops
-/// this value too. Otherwise the scope would wait for its threads for ever.
+/// Sets a flag when it is dropped. The flag tells a test's background threads to end. If a test
+/// fails, the drop still sets the flag, so the thread scope does not wait for ever.
 pub struct SetOnDrop<'a>(pub &'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {

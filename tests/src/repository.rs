@@ -113,8 +113,8 @@ impl FormatRepository {
         Api::sign_in(server).call("GET", &format!("/v1/repositories/{}/{below}", self.id))
     }
 
-    /// The text from Connection Settings for this client and purpose, in this file or as a command,
-    /// with the repository's token filled in.
+    /// The text from Connection Settings for this client and purpose, with the repository's token
+    /// filled in. It is the content of `file`, or a command if `file` is `None`.
     #[track_caller]
     pub fn connection_text(
         &self,

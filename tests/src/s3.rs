@@ -46,8 +46,8 @@ impl S3 {
         arguments.push(format!("-s3.port={port}"));
         arguments.push(format!("-s3.port.grpc={}", free_port()));
         for name in ["master", "volume", "filer"] {
-            // For each port, `weed` opens a gRPC port. The port's default number is 10,000 higher,
-            // which may exceed the valid range.
+            // For each port, `weed` also opens a gRPC port. By default its number is 10,000 higher,
+            // which may exceed the valid range, so the test chooses the number.
             arguments.push(format!("-{name}.port={}", free_port()));
             arguments.push(format!("-{name}.port.grpc={}", free_port()));
         }

@@ -22,7 +22,8 @@ impl ConnectionTexts {
         Self { clients, secret: secret.to_owned() }
     }
 
-    /// The text for this client and purpose, in this file or as a command.
+    /// The text for this client and purpose: the content of `file`, or a command if `file` is
+    /// `None`.
     #[track_caller]
     pub fn text(&self, client: &str, purpose: &str, file: Option<&str>) -> String {
         let selected = |one: &&Value| {

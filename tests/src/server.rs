@@ -109,8 +109,8 @@ impl ServerBuilder {
         let home = TempDir::new().expect("a folder for the data");
         let data = self.data.clone().unwrap_or_else(|| home.path().join("data"));
         // The server may load its plugins before it refuses to start, so it uses the shared
-        // compiled plugins. This function does not create a data folder that the test named but did
-        // not create.
+        // compiled plugins. If the test names a data folder that does not exist, this function does
+        // not create it.
         if self.data.is_none() || data.is_dir() {
             share_compiled(&data);
         }
@@ -156,7 +156,7 @@ impl ServerBuilder {
         Err(last)
     }
 
-    /// Starts the server without waiting until it is ready, which may take long.
+    /// Starts the server and does not wait until it is ready, because that may take long.
     pub fn begin(self) -> Server {
         let home = TempDir::new().expect("a folder for the data");
         let data = self.data.clone().unwrap_or_else(|| home.path().join("data"));

@@ -184,7 +184,7 @@ impl Instance {
                 )
             })
             .collect();
-        // The oldest extension contains the plain text.
+        // The oldest extension (`.1`, the issuer) contains plain text; the newer ones contain DER.
         params.custom_extensions.push(CustomExtension::from_oid_content(
             &[1, 3, 6, 1, 4, 1, 57264, 1, 1],
             ISSUER.as_bytes().to_vec(),
@@ -255,7 +255,7 @@ impl Instance {
         self.entry("hashedrekord", &body)
     }
 
-    /// A bundle with a statement about files: names, and digests by their algorithms.
+    /// A bundle that contains this in-toto statement and its signature.
     pub fn bundle(&self, signer: &Signer, statement: &Value) -> Value {
         let (leaf, payload) = (self.leaf(signer), statement.to_string().into_bytes());
         let signature = leaf.key.sign(&pae(&payload));
@@ -267,7 +267,7 @@ impl Instance {
         })
     }
 
-    /// A bundle with a signature over the bytes themselves, as `sign-blob` makes it.
+    /// A bundle with a signature over the bytes themselves, as `cosign sign-blob` makes it.
     pub fn signature(&self, signer: &Signer, bytes: &[u8]) -> Value {
         let leaf = self.leaf(signer);
         let (digest, signature) = (Sha256::digest(bytes), leaf.key.sign(bytes));

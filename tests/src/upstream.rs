@@ -179,8 +179,8 @@ impl Upstream {
         Self::start_at((Ipv4Addr::LOCALHOST, 0).into())
     }
 
-    /// Starts an upstream at this address, such as that of an ended server, to record requests to
-    /// that server.
+    /// Starts an upstream at this address. At the address of a server that has ended, it records
+    /// the requests that clients still send there.
     pub fn start_at(address: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).expect("the address is free");
         let upstream = Self { address: listener.local_addr().expect("its address"), state: Arc::default() };
@@ -219,7 +219,7 @@ impl Upstream {
         self.state.answers.lock().unwrap().remove(target);
     }
 
-    /// Sets whether every connection is closed without an answer.
+    /// Sets whether the upstream closes every connection without an answer.
     pub fn down(&self, down: bool) {
         self.state.down.store(down, Ordering::SeqCst);
     }

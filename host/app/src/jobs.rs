@@ -86,7 +86,6 @@ impl Job {
 /// State of a job on this server.
 #[derive(Clone, Debug)]
 pub struct JobStatus {
-    /// Name of the job.
     pub name: &'static str,
     /// Time between two runs, unless the job is woken.
     pub period: Duration,

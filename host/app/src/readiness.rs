@@ -23,7 +23,6 @@ pub const PLUGIN: &str = "plugin";
 /// The clock of this machine, compared with that of the database.
 pub const CLOCK: &str = "clock";
 pub const CERTIFICATE: &str = "certificate";
-/// The readiness check itself.
 pub const WATCH: &str = "watch";
 /// All parts that can have a problem.
 pub const PARTS: [&str; 7] = [DATABASE, BLOBS, DISK, PLUGIN, CLOCK, CERTIFICATE, WATCH];

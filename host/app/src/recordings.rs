@@ -122,7 +122,6 @@ pub(crate) fn compress(file: &[u8]) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// Decompresses a stored file.
 pub fn unpack(content: &[u8]) -> io::Result<Vec<u8>> {
     let mut file = Vec::new();
     GzDecoder::new(content).take(MOST).read_to_end(&mut file)?;

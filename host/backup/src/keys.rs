@@ -140,7 +140,8 @@ impl KeyFiles {
     }
 
     /// Returns the keys to read with. It is an error if keys of another kind were given: the caller
-    /// expects backups that were made with those keys, and the location may have been replaced.
+    /// expects backups that were made with those keys, and an attacker may have replaced the
+    /// location.
     pub(crate) fn opening(&self, location: &Encryption) -> anyhow::Result<OpenedKeys<Vec<Identity>>> {
         let is_of_kind = match location {
             Encryption::None => self.identities.is_none() && self.passphrase.is_none(),

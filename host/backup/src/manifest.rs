@@ -16,7 +16,7 @@ pub struct Manifest {
     /// acknowledged before this time is in the backup.
     pub at_ms: i64,
     pub took_ms: u64,
-    /// Step of the database schema that the rows have.
+    /// Step of the database schema to which the rows conform.
     pub step: u64,
     pub tables: Vec<StoredTable>,
     /// Number of blobs in the backup.

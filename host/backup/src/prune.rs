@@ -2,8 +2,9 @@
 //!
 //! The manifest is removed first, so that a partly removed backup does not count as complete. A
 //! prune does not start while a backup is being taken, and a backup does not start during a prune.
-//! The new backup may rely on blobs that no complete backup names, and the prune would remove them.
-//! Each operation has a heartbeat file that shows the other one that it runs.
+//! Otherwise the new backup could rely on blobs that no complete backup names, and the prune would
+//! remove them. Each of the two operations writes a heartbeat file, which tells the other operation
+//! that it is running.
 
 use std::collections::HashSet;
 

@@ -1,8 +1,8 @@
 //! Takes a backup: first the rows of one snapshot, then the blobs that the rows name and the
 //! location lacks, then the manifest, which completes the backup.
 //!
-//! The snapshot lasts only until its rows are written to local files. Garbage collection spares all
-//! blobs from before the snapshot to the end of the backup.
+//! The snapshot lasts only until its rows are written to local files. Garbage collection removes no
+//! blob from before the snapshot until the backup has ended.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -89,7 +89,7 @@ pub async fn take(
     Ok(manifest)
 }
 
-/// Takes the backup while garbage collection spares all blobs.
+/// Takes the backup. Meanwhile garbage collection removes no blob.
 async fn take_held(
     store: &Store,
     vault: &Arc<Vault>,

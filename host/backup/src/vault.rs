@@ -1,5 +1,5 @@
-//! A backup location with its keys. Files are encrypted if the location is, and hashed while they
-//! stream.
+//! A backup location with its keys. Files are encrypted if the location uses encryption, and hashed
+//! while they stream.
 
 use age::x25519::{Identity, Recipient};
 use age::{Decryptor, Encryptor};

@@ -132,7 +132,6 @@ pub struct Tracing {
 
 #[derive(Clone, Copy, Debug)]
 pub struct UpstreamBounds {
-    /// Timeout for connecting.
     pub connect: Duration,
     /// Longest time without a byte of the response.
     pub idle: Duration,

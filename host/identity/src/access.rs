@@ -41,7 +41,7 @@ pub struct FormatRules<'a> {
 pub struct AccessRequest<'a> {
     /// The repository. `None` if the organization has no repository of that name.
     pub repository: Option<RepositoryFacts>,
-    /// Rules of the format of the repository, or of the claim that matched.
+    /// Rules of the repository's format, or of the format whose claimed path the request matches.
     pub rules: &'a FormatRules<'a>,
     pub presented: &'a ResolvedCredential,
     pub action: AccessAction,

@@ -84,7 +84,7 @@ pub struct ScopeGrant {
     /// Name of the repository that the rights are for.
     #[serde(rename = "r")]
     pub repository: String,
-    /// Subject in the repository. `None` covers all.
+    /// Package or other subject in the repository. `None` covers all subjects.
     #[serde(rename = "s")]
     pub subject: Option<String>,
     #[serde(rename = "f")]

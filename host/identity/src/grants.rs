@@ -1,4 +1,5 @@
-//! Grants of tokens from trusted publishers: packages in a repository, to read, to write, or both.
+//! Grants of tokens from trusted publishers. A grant names packages in a repository that the token
+//! may read, write, or both.
 
 use std::sync::Arc;
 

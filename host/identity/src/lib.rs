@@ -1,5 +1,5 @@
-//! Credentials: the form and storage of tokens, the check of passwords, the comparison of e-mail
-//! addresses. Only `access` decides who may do what.
+//! Credentials: the form and storage of tokens, the check of passwords, and the comparison of
+//! e-mail addresses. Only `access` decides who may do what.
 
 pub mod access;
 mod bearer;

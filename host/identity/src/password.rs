@@ -14,11 +14,11 @@ use packhouse_config::Secret;
 
 use crate::boxed;
 
-/// Number of checks that may wait for each one that runs: about 1.5 seconds of work. A longer queue
+/// Number of waiting checks for each check that runs: about 1.5 seconds of work. A longer queue
 /// would only make clients wait until they give up.
 const WAITING: usize = 64;
 
-/// Hashes and checks passwords, at most as many at once as there are processors.
+/// Hashes and checks passwords. At any time it computes at most one hash per processor.
 #[derive(Clone)]
 pub struct Passwords {
     slots: Arc<Semaphore>,
@@ -81,7 +81,7 @@ impl Passwords {
         Hashing { running, at_once: self.at_once, waiting, most_waiting: self.at_once * WAITING }
     }
 
-    /// Waits for a slot. Dropping the permit frees it.
+    /// Waits for a slot. Dropping the permit frees the slot.
     async fn slot(&self) -> anyhow::Result<SemaphorePermit<'_>> {
         if let Ok(slot) = self.slots.try_acquire() {
             return Ok(slot);

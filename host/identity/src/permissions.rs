@@ -147,8 +147,8 @@ impl Permissions {
             })
     }
 
-    /// Reports whether the member is read-only: neither publish nor delete anywhere, and not an
-    /// owner.
+    /// Reports whether the member is read-only: the member may neither publish nor delete anywhere,
+    /// and is not an owner.
     pub fn read_only(&self) -> bool {
         let reads =
             |one: &RepositoryPermission| one.actions.iter().all(|action| *action == RepositoryAction::Read);

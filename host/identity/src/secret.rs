@@ -16,7 +16,8 @@ pub struct Minted {
     pub sha256: [u8; 32],
 }
 
-/// Prefix of poll secrets. A client polls with one for the token of a sign-in in the browser.
+/// Prefix of poll secrets. While a person signs in with the browser, the client polls for the token
+/// with such a secret.
 const POLL_PREFIX: &str = "pkl_";
 /// Prefixes of all secrets that this server issues: tokens, bearers and poll secrets.
 pub const SECRET_PREFIXES: [&str; 3] = [TOKEN_PREFIX, crate::bearer::PREFIX, POLL_PREFIX];
@@ -32,8 +33,8 @@ pub fn mint() -> Minted {
     Minted { secret: Secret::new(token), sha256 }
 }
 
-/// Generates a password: 24 random bytes in base64url. It never has the form of a token, because a
-/// text in this form is not accepted as a password.
+/// Generates a password: 24 random bytes in base64url. The password never has the form of a token,
+/// because a sign-in does not accept a text in this form as a password.
 pub fn random_password() -> Secret {
     let bytes: [u8; 24] = rand::random();
     Secret::new(URL_SAFE_NO_PAD.encode(bytes))

@@ -164,8 +164,8 @@ impl SignIns {
         }
     }
 
-    /// Checks the password against each hash. Without a hash it makes one check as well, so that
-    /// the response time does not show whether the account exists.
+    /// Checks the password against each hash. Without a hash it still makes one check, so that the
+    /// response time does not show whether the account exists.
     async fn check(&self, attempt: &Attempt) -> anyhow::Result<Vec<bool>> {
         if attempt.hashes.is_empty() {
             self.passwords.check(attempt.password.clone(), None).await?;

@@ -126,7 +126,7 @@ impl Failures {
 struct Network {
     /// Accounts with a wrong attempt and no correct one since, with the time of the last attempt.
     wrong: Vec<(u64, Instant)>,
-    /// Attempts at accounts beyond the first [`MANY`].
+    /// Wrong attempts at accounts beyond the first [`MANY`].
     beyond: Failures,
 }
 
@@ -302,9 +302,9 @@ impl Throttle {
     }
 
     /// Reports whether a recently correct password may be accepted without another check. While
-    /// attempts are delayed, there are two conditions. The account has signed in from this network
-    /// before, and few different passwords were tried from it. Otherwise an attacker would learn at
-    /// once which guess is right.
+    /// attempts are delayed, there are two conditions: the account has signed in from this network
+    /// before, and few different passwords for the account were tried from there. Otherwise an
+    /// attacker would learn immediately which guess is right.
     pub(crate) fn accepts_remembered(&self, who: SignInSource<'_>, now: Instant) -> bool {
         let state = self.lock();
         let ticket = state.ticket(self.keys_of(who));

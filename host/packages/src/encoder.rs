@@ -127,7 +127,6 @@ pub(crate) mod tests {
 
     const CODINGS: [Coding; 2] = [Coding::Gzip, Coding::Zstd];
 
-    /// Returns the decoded content.
     pub(crate) fn decoded(bytes: &[u8], coding: Coding) -> Vec<u8> {
         let mut content = Vec::new();
         match coding {

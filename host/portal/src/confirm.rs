@@ -1,5 +1,5 @@
 //! Fresh confirmation for one sensitive action: the member's password, or a new sign-in by the
-//! organization's provider. The fields of the form are kept meanwhile.
+//! organization's provider. The portal keeps the fields of the form until then.
 //!
 //! A form that needs a confirmation either contains the field `Password` and the button `Confirm`
 //! ([`section`]), or leads to a page that contains them ([`check`]). The provider redirects back to
@@ -46,8 +46,8 @@ pub(crate) struct Section {
     pub(crate) issuer: Option<String>,
 }
 
-/// Returns the confirmation that the form carries, or a page that asks for one and carries the
-/// form's fields along.
+/// Returns the confirmation that the form carries, or a page that asks for one and contains the
+/// form's fields.
 pub(crate) async fn check(
     ctx: &PageContext,
     prompt: ConfirmationPrompt<'_>,
@@ -64,8 +64,8 @@ pub(crate) async fn check(
     }
 }
 
-/// Returns the confirmation of a form that contains a [`section`]: the provider's from a moment
-/// ago, or one by the password in the form.
+/// Returns the confirmation of a form that contains a [`section`]: the one that the provider has
+/// just given, or one by the password in the form.
 pub(crate) async fn take(ctx: &PageContext, action: Action) -> Result<Confirmation, ApiError> {
     let given = portal::confirmation(&ctx.portal.app, &ctx.headers).filter(|_| !ctx.form.has("password"));
     match given {

@@ -9,7 +9,8 @@ use maud::{Markup, html};
 /// Length of a day in ms.
 pub(crate) const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// Converts Unix ms to a timestamp. A time beyond the supported years becomes the last one.
+/// Converts Unix ms to a timestamp. A time beyond the supported years becomes the last supported
+/// time.
 fn timestamp(at: i64) -> Timestamp {
     Timestamp::from_millisecond(at).unwrap_or(Timestamp::MAX)
 }

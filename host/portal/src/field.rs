@@ -10,12 +10,12 @@ use crate::dates::{self, DAY_MS};
 use crate::fields::Fields;
 use crate::parts;
 
-/// Maximum number of checkboxes in a group that are listed at once.
+/// Maximum number of checkboxes of a group that a page lists, unless more are chosen.
 const CHOICES: usize = 60;
 
 /// The values of a form, and the error that refused it.
 pub(crate) struct Filled<'a> {
-    /// Submitted values, or the current ones before that.
+    /// Submitted values; before a submission, the current ones.
     pub(crate) fields: &'a Fields,
     wrong: Option<&'a ApiError>,
     /// True once a field has shown the error.
@@ -35,7 +35,7 @@ pub(crate) struct Text<'a> {
     /// Value of the attribute `autocomplete`; `off` if empty.
     pub(crate) autocomplete: &'a str,
     pub(crate) required: bool,
-    /// Value of a form that was not submitted yet.
+    /// Initial value, for a form that was not submitted yet.
     pub(crate) first: &'a str,
 }
 
@@ -110,7 +110,7 @@ impl<'a> Filled<'a> {
             div.field {
                 label for=(name) { (label) }
                 @if let Some(wrong) = &wrong { (wrong) }
-                // Browsers drop the first line break.
+                // Browsers drop the first line break in a text area, so this adds one.
                 textarea id=(name) name=(name) rows="3" aria-describedby=[described] dir="auto" { "\n" (self.fields.get(name).unwrap_or(first)) }
                 @if !hint.is_empty() { p.hint id={ (name) "-hint" } { (hint) } }
             }
@@ -212,9 +212,9 @@ impl<'a> Filled<'a> {
     }
 }
 
-/// Returns the expiry of a form as the API's body has it: Unix ms, null for never, `None` if the
-/// form does not state it. A text that is not a date is returned unchanged, and the validation
-/// refuses it.
+/// Returns the expiry in the form as a value for the body of the API call: Unix ms, or null for
+/// never. `None` if the form has no expiry. A text that is not a date is returned unchanged, and
+/// the API refuses it.
 pub(crate) fn expiry(fields: &Fields) -> Option<serde_json::Value> {
     if fields.has("never") {
         return Some(serde_json::Value::Null);

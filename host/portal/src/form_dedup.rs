@@ -46,8 +46,8 @@ type ResponseReceiver = watch::Receiver<Option<StoredResponse>>;
 pub(crate) struct FormDedup(Mutex<HashMap<[u8; 32], ResponseReceiver>>);
 
 impl FormDedup {
-    /// Returns the response to the form of this key: the result of `work`, or of the same form
-    /// submitted before.
+    /// Returns the response to the form of this key: the result of `work`, or the response to an
+    /// earlier submission of the same form.
     pub(crate) async fn once(
         &self,
         key: [u8; 32],

@@ -38,8 +38,8 @@ impl PageContext {
         self.named.get(name).map_or("", String::as_str)
     }
 
-    /// Returns whether the member holds this permission. Only for decisions about which links a
-    /// page shows; operations check permissions themselves.
+    /// Returns whether the member holds this permission. Pages use it only to decide which links
+    /// they show; operations check permissions themselves.
     pub(crate) fn holds(&self, permission: Permission) -> bool {
         self.actor.permissions().holds(permission)
     }

@@ -86,8 +86,8 @@ pub(crate) fn short(text: &str) -> Markup {
     }
 }
 
-/// Removes control characters, also those that change the text direction. For places that allow no
-/// element, such as the title.
+/// Removes control characters, also those that change the text direction. This is for places where
+/// HTML allows no element, such as the title.
 pub(crate) fn strip_bidi(text: &str) -> String {
     let turns = |letter: &char| {
         letter.is_control()

@@ -1,4 +1,4 @@
-//! Protection of forms and redirects against forged requests and open redirects.
+//! Protects forms against forged requests, and redirects against leading to other sites.
 
 use http::HeaderMap;
 use packhouse_api::error::ApiError;

@@ -21,8 +21,8 @@ const MAX_TIME: Duration = Duration::from_millis(500);
 const MAX_CONCURRENT: usize = 2;
 /// How long a page waits for a free slot. Without one, the README is shown as plain text.
 const MAX_WAIT: Duration = Duration::from_millis(250);
-/// The size limit of a rendering is a multiple of this, so that small changes of the page around it
-/// use the same cached result.
+/// The size limit of a rendering is a multiple of this, so that small changes of the page around
+/// the README use the same cached result.
 const ROOM_STEP: usize = 4 * 1024;
 /// Maximum bytes of all cached results.
 const CACHE_BYTES: u64 = 4 * 1024 * 1024;
@@ -101,7 +101,7 @@ impl Readmes {
             metrics::counter!("packhouse_readmes_as_text_total").increment(1);
             return None;
         };
-        // Another request may have rendered it meanwhile.
+        // Another request may have rendered the README meanwhile.
         if let Some(made) = self.made.get(&key) {
             return made;
         }

@@ -1,5 +1,6 @@
 //! Requests to pages for members: authentication and receipt of forms. A visitor without a session
-//! is redirected to the sign-in and back. Submitted fields are saved meanwhile.
+//! is redirected to the sign-in and back. The portal saves submitted fields until the member is
+//! back.
 
 use std::collections::HashMap;
 use std::sync::Arc;

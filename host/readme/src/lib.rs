@@ -78,7 +78,8 @@ pub fn render(kind: MarkupKind, text: &str, bounds: Bounds<'_>) -> Option<Render
     }
 }
 
-/// Renders Markdown. Returns whether all of it was written; if not, the sanitiser has the reason.
+/// Renders Markdown. Returns whether all of it was written, and never `None`. If some of it is
+/// missing, the sanitiser has the reason.
 fn markdown(text: &str, sanitiser: &mut Sanitiser<'_>) -> Option<bool> {
     let mut options = Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     if cells(text) <= MAX_CELLS {

@@ -1,5 +1,5 @@
-//! Splits streamed HTML into tags and texts and passes them to the writer. Pieces may have any
-//! length. At most one tag is buffered, of at most [`MAX_TAG`] bytes.
+//! Splits streamed HTML into tags and texts and passes them to the writer. The stream may be cut
+//! into pieces of any length. At most one tag is buffered, of at most [`MAX_TAG`] bytes.
 
 use std::fmt;
 
@@ -198,7 +198,7 @@ fn next_attribute(attributes: &str) -> Option<(&str, &str, &str)> {
     if rest.is_empty() {
         return None;
     }
-    // A name may begin with `=`.
+    // The name of an attribute may begin with `=`.
     let from = rest.chars().next().map_or(0, char::len_utf8);
     let tail = rest.get(from..).unwrap_or_default();
     let end = from + tail.find(|letter| is_space(letter) || letter == '=').unwrap_or(tail.len());

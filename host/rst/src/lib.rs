@@ -3,10 +3,10 @@
 //! show. The parser is written by hand because the input is untrusted: the crates that know the
 //! whole language may abort the process, or recurse as deeply as the text demands.
 //!
-//! The time is linear in the length of the text times the permitted depth, and the size of the HTML
-//! is bounded. All text is escaped, and links lead only to `http`, `https` and `mailto`. Images are
-//! replaced by their descriptions; files and raw HTML are dropped. A mistake in the markup loses
-//! the formatting and not the words.
+//! The time grows at most with the length of the text multiplied by the permitted depth. The size
+//! of the HTML is bounded. All text is escaped, and links lead only to `http`, `https` and
+//! `mailto`. Images are replaced by their descriptions; files and raw HTML are dropped. A mistake
+//! in the markup loses the formatting and not the words.
 //!
 //! `lines` splits the text, and `names` resolves its references. `blocks` recognizes the blocks,
 //! some of which are in `lists`, `tables` and `directives`. `inline` renders markup inside lines,

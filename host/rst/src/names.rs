@@ -97,7 +97,8 @@ impl Names {
         for _ in 0..HOPS {
             let address = self.targets.get(&name)?;
             match address.strip_suffix('_') {
-                // An address may end in an underscore too.
+                // A final underscore marks the name of another target. But an address with a colon
+                // is a real address, which may end in an underscore too.
                 Some(other) if !address.contains(':') => name = normal(other.trim_matches('`')),
                 _ => return Some(address),
             }

@@ -117,7 +117,8 @@ fn grid<'a>(lines: &[&'a str]) -> Option<ParsedTable<'a>> {
     Some(table)
 }
 
-/// Byte offset of each letter of a line, since columns count letters and not bytes.
+/// Byte offset of each letter of a line. The width of a column is a number of letters and not of
+/// bytes.
 fn letters(line: &str) -> Vec<usize> {
     line.char_indices().map(|(at, _)| at).collect()
 }
@@ -140,8 +141,8 @@ fn ruled(line: &str) -> Option<Vec<(usize, usize)>> {
     (columns.len() <= COLUMNS).then_some(columns)
 }
 
-/// Number of lines of a simple table. It ends with a ruler before a blank line or the end of the
-/// text.
+/// Number of lines of a simple table. The table ends with a ruler before a blank line or the end of
+/// the text.
 fn length(lines: &[&str], at: usize) -> Option<usize> {
     let rest = lines.get(at..)?;
     let is_last = |number: usize| rest.get(number + 1).is_none_or(|below| below.is_empty());

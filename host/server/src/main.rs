@@ -4,10 +4,10 @@
 //!
 //! `cli` parses and runs commands. `serve` starts the parts of the server in order and stops them
 //! again. Everything else is in crates, each of which depends only on earlier ones in this list.
-//! `config` has the settings, `wire` HTTP and all error codes, and `identity` secrets, passwords
-//! and access decisions. `upstream` has the upstreams of proxies, and `app` the state that both
-//! hosts share. `packages` is the repository host, and `api` the management API. This crate
-//! assembles them.
+//! `config` has the settings. `wire` has HTTP and all error codes. `identity` has secrets,
+//! passwords and access decisions. `upstream` has the upstreams of proxies. `app` has the state
+//! that both hosts share. `packages` is the repository host, and `api` is the management API. This
+//! crate assembles them.
 
 mod bind_error;
 mod cli;

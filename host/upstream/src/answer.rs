@@ -21,7 +21,7 @@ use super::single_flight::{self, SingleFlight, Waiter};
 use super::unverified::UnverifiedResponse;
 
 /// How long an upstream has to confirm a cached response. After that, all waiting calls get the
-/// cached one and the request continues in the background.
+/// cached response, and the request continues in the background.
 const REVALIDATION: Duration = Duration::from_secs(2);
 /// Status for a version that must not be served.
 const WITHHELD: u16 = 404;
@@ -105,8 +105,8 @@ impl FetchTask {
     }
 
     /// Returns when the server first saw this version, in ms since 1970. Records the current time
-    /// for a new version. An expected digest identifies the content instead of the version, because
-    /// a tag may later name other bytes.
+    /// for a new version. If a digest is expected, the time is recorded for the digest and not for
+    /// the version, because a tag may later name other bytes.
     async fn first_seen(&self, name: &str, version: &str) -> Result<u64, StoreError> {
         let seen = self.expected.first().map_or_else(|| version.to_owned(), ToString::to_string);
         let (repository, seen) = (self.plan.repository, BTreeSet::from([seen]));
@@ -171,8 +171,8 @@ impl FetchTask {
         Ok((release, judged))
     }
 
-    /// Returns the answer for a withheld version. `of` is the lifetime of the answer with the
-    /// withheld file.
+    /// Returns the answer for a withheld version. `of` is the lifetime that the answer would have
+    /// otherwise.
     fn withheld(&self, judged: Judgement, of: Lifetime) -> ProxyAnswer {
         let fetched = FetchedResponse::bare(WITHHELD, self.plan.request.url.as_str());
         let judged = judged.until.map(|at| i64::try_from(at).unwrap_or(i64::MAX));
@@ -199,7 +199,8 @@ impl FetchTask {
         }
         let (key, cached) = (self.plan.key(), self.cached().await?);
         // The fetches must be checked before the unverified responses. A fetch that ends in between
-        // has then already stored its response there, so the response is not missed.
+        // has then already stored its response among the unverified ones, so the response is not
+        // missed.
         let under_way = self.fetches.is_under_way(key);
         if let Some(answer) = self.unverified(cached.is_some()) {
             return Ok(answer);
@@ -210,10 +211,11 @@ impl FetchTask {
             self.context().store.cache_used(*repository, &answer.name);
             let fresh = settings.is_fresh(answer, *freshness, now_ms());
             let outcome = if fresh { CacheOutcome::Hit } else { CacheOutcome::Stale };
-            // At this time the response does not change, but from then on it counts as stale.
+            // The response does not change at `until`, but from then on it is stale.
             let until = settings.fresh_until(answer, *freshness).filter(|_| fresh);
             // A running fetch replaces the cached response only after a plugin call has read the
-            // new one. Without a lifetime, the next request causes such a call.
+            // new one. Without a lifetime, the host cannot repeat the answer, so the next request
+            // causes such a call.
             let lifetime = self.lifetime(until, Some(answer.name)).filter(|_| !under_way);
             return Ok(ProxyAnswer {
                 lifetime,
@@ -245,8 +247,8 @@ impl FetchTask {
         self.ask_upstream(cached).await
     }
 
-    /// Returns the latest response that no plugin has read yet, unless the plugin requires the
-    /// current one.
+    /// Returns the latest response that no plugin has read yet. `None` if the plugin requires the
+    /// response that the upstream would send now.
     fn unverified(&self, has_older: bool) -> Option<ProxyAnswer> {
         if !self.plan.needs_verification() || self.plan.freshness == Some(Freshness::Never) {
             return None;

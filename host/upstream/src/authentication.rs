@@ -1,8 +1,9 @@
 //! Answers an upstream's authentication challenges: Basic, and Bearer with a token service.
 //!
-//! Credentials are sent only to the upstream's own origin, and to a token service at that origin or
-//! at the host that is configured with the credentials. A challenge or a redirect cannot change
-//! this rule. Other token services get requests without credentials, as public registries expect.
+//! Credentials are sent only to the upstream's own origin, and to a token service. The token
+//! service must be at this origin, or at the host that is configured with the credentials. A
+//! challenge or a redirect cannot change this rule. Other token services get requests without
+//! credentials, as public registries expect.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -154,7 +155,8 @@ fn parse_parameters(parameters: &str) -> HashMap<String, String> {
     found
 }
 
-/// Response of a token service. Services use either name for the token, or both.
+/// Response of a token service. Services put the token into `token`, into `access_token`, or into
+/// both.
 #[derive(Deserialize)]
 struct TokenResponse {
     token: Option<String>,
@@ -164,7 +166,7 @@ struct TokenResponse {
 }
 
 /// Requests a token from a token service. The request contains the credentials only if the service
-/// is at the upstream's origin, or at the origin that is configured with them.
+/// is at the upstream's origin, or at the origin that is configured with the credentials.
 async fn request_token(
     client: &UpstreamClient,
     challenge: &HashMap<String, String>,

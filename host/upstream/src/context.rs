@@ -34,8 +34,8 @@ impl FetchContext {
         self.sealer.seal(&seal_purpose(repository), &credentials.to_secret())
     }
 
-    /// Returns how a request authenticates. `Unavailable` if the credentials cannot be decrypted,
-    /// `Store` if they cannot be read.
+    /// Returns how a request authenticates at the upstream. `Unavailable` if the credentials cannot
+    /// be decrypted, `Store` if they cannot be read.
     pub(crate) async fn auth(
         &self,
         client: &UpstreamClient,
@@ -57,8 +57,8 @@ impl FetchContext {
         Ok(UpstreamAuth::OnChallenge(client.keyring.credentials(read).await?))
     }
 
-    /// Shrinks a repository's cache to its limit. Returns at once if another task is already doing
-    /// so.
+    /// Shrinks a repository's cache to its limit. Returns immediately if another task is already
+    /// shrinking the cache.
     pub(crate) async fn shrink_cache(&self, client: &UpstreamClient, plan: &FetchPlan) {
         let Some(most) = plan.settings.cache_max_bytes else { return };
         let Ok(_shrinking) = client.shrinking.try_lock() else { return };

@@ -35,7 +35,6 @@ pub struct CountsView {
     misses: u64,
     /// Requests answered with a stale copy from the cache.
     stale: u64,
-    /// Requests without an answer.
     errors: u64,
 }
 

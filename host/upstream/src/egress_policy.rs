@@ -1,8 +1,8 @@
 //! The addresses that the host may connect to: http and https on the public internet, and the
 //! networks that the operator allows.
 //!
-//! A name is resolved once, and the connection goes to one of the checked addresses. A name that
-//! resolves to another address on a second lookup therefore gains nothing.
+//! A name is resolved once, and the connection goes to one of the checked addresses. An attacker
+//! therefore gains nothing from a name that resolves to another address on a second lookup.
 //! [`upstream_egress`](super::upstream_egress) decides where redirects and links in metadata may
 //! lead.
 

@@ -13,17 +13,19 @@ pub(crate) enum UpstreamError {
     /// unusable.
     #[error("{0}")]
     Unavailable(String),
-    /// The upstream answered with a failure: the status, and the wait time that it requested.
+    /// The upstream answered with a failure. Has the status, and the wait time that the upstream
+    /// requested.
     #[error("the upstream answered with status {0}")]
     Failing(u16, Option<Duration>),
-    /// The upstream limits the rate of requests (`headers::limits_rate`), or did so before and
-    /// requests are paused: the time to wait, if known.
+    /// The upstream limits the rate of requests (`headers::limits_rate`), or no request is sent
+    /// because it did so before. Has the time to wait, if known.
     #[error("the upstream limits the rate of requests (429){}", .0.map(wait_text).unwrap_or_default())]
     Throttled(Option<Duration>),
     /// The upstream is at a forbidden address, or leads to one.
     #[error("{0}")]
     Refused(String),
-    /// The circuit breaker is open: the remaining seconds, and the latest failure of the upstream.
+    /// The circuit breaker is open. Has the remaining seconds, and the latest failure of the
+    /// upstream.
     #[error("the upstream failed ({reason}); requests to it are paused for {seconds} s more")]
     CircuitOpen { seconds: u64, reason: String },
     /// Too many calls already wait for the upstream.
@@ -70,8 +72,8 @@ impl UpstreamError {
     pub(crate) fn at(self, path: &str) -> ServiceError {
         match self {
             UpstreamError::Store(_) => self.into(),
-            // Clients must not learn the hosts of an internal network. The health shows the host,
-            // and the log its address.
+            // Clients must not learn the hosts of an internal network. The upstream's health shows
+            // the host, and the log shows its address.
             UpstreamError::Refused(_) => {
                 let why = "the upstream is at a forbidden address, or leads to one";
                 ServiceError::Unavailable(format!("{why}, for {path}"))

@@ -9,7 +9,6 @@ use utoipa::ToSchema;
 
 use super::sync::lock;
 
-/// Status of an upstream.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HealthState {
@@ -25,7 +24,6 @@ pub enum HealthState {
 /// The health of an upstream.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct HealthView {
-    /// Current status.
     pub state: HealthState,
     /// Start of the current status, in ms since 1970.
     pub since: i64,

@@ -158,8 +158,8 @@ impl Upstreams {
         UpstreamSession::new(presents_credentials, Arc::clone(slots), max_calls, ordering)
     }
 
-    /// Starts a request to a proxy's upstream for a session's call and returns at once. `Denied` if
-    /// the repository is not a proxy, `Invalid` if the request cannot be sent.
+    /// Starts a request to a proxy's upstream for a session's call and returns immediately.
+    /// `Denied` if the repository is not a proxy, `Invalid` if the request cannot be sent.
     pub fn fetch(
         &self,
         proxy: &RepositoryView,
@@ -174,9 +174,10 @@ impl Upstreams {
         Ok(Box::new(ProxyReply::start(task, counts)))
     }
 
-    /// Ends the session of a call. If the call succeeded, the responses that it used are cached. If
-    /// the call failed because of them, or left their proxy out, they are discarded; `reason` is
-    /// the error in words. Returns a session for a retry if a retry may succeed.
+    /// Ends the session of a call. If the call succeeded, the responses that it used are cached.
+    /// They are discarded if the call failed because of them, or if the plugin left their proxy out
+    /// of its answer. `reason` is the error in words. Returns a session for a retry if a retry may
+    /// succeed.
     #[boxed]
     pub async fn end(
         &self,
@@ -231,7 +232,8 @@ impl Upstreams {
 
     async fn accept(&self, used: &[UsedResponse]) {
         let FetchContext { store, unverified, .. } = &*self.context;
-        // A call may have used dozens of responses: their commits share a flush.
+        // A call may have used dozens of responses. They are cached concurrently, so that their
+        // commits share a flush.
         let accepted = used.iter().map(|used| async move {
             if let Err(error) = unverified.accept(store, used.key, &used.unverified).await {
                 tracing::warn!(%error, repository = %used.key.repository, "caching an upstream response failed");
@@ -272,8 +274,8 @@ impl Upstreams {
         (!replaced.is_empty()).then(|| session.retry_without(replaced))
     }
 
-    /// Records further uses of cached responses, so that they are not evicted first. The host has
-    /// repeated a plugin's answer that depends on them, without a call.
+    /// Records further uses of cached responses, so that they are not evicted first. The caller has
+    /// repeated a plugin's answer that depends on them, without calling the plugin.
     pub fn used_again(&self, uses: &[CacheUse]) {
         if uses.is_empty() {
             return;

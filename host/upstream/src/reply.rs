@@ -28,7 +28,7 @@ pub(crate) struct ProxyReply {
 }
 
 impl ProxyReply {
-    /// Starts the task and returns at once.
+    /// Starts the task and returns immediately.
     pub(crate) fn start(task: FetchTask, counts: Arc<OutcomeCounts>) -> ProxyReply {
         let (tell, answered) = watch::channel(None);
         let task = Arc::new(task);

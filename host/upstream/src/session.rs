@@ -1,10 +1,10 @@
 //! One plugin call's use of upstreams: the unverified responses it used, failures of upstreams, and
 //! its permits to wait.
 //!
-//! A call that waits for an upstream holds an instance of its plugin. So at most half of a plugin's
-//! calls may wait, and a quarter for one upstream: a call that needs no upstream always finds an
-//! instance. A call that gets no permit ends, waits for a permit without an instance, and is
-//! restarted.
+//! A call that waits for an upstream holds an instance of its plugin. Therefore at most half of a
+//! plugin's calls may wait, and at most a quarter may wait for one upstream. A call that needs no
+//! upstream then always finds an instance. A call that gets no permit ends. The host then waits for
+//! a permit without an instance, and restarts the call.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -51,10 +51,10 @@ pub struct UpstreamSession {
 /// Behaviour of an upstream in a call, other than an answer.
 #[derive(Clone, Debug)]
 pub enum UpstreamReport {
-    /// The upstream refused a request and has not answered another one with content since: a
+    /// The upstream refused a request and has not answered another one with content since. Has a
     /// description with status and path.
     Refused(String),
-    /// The upstream limits the rate of requests: the seconds to wait, if known.
+    /// The upstream limits the rate of requests. Has the seconds to wait, if known.
     Throttled(Option<u64>),
 }
 

@@ -101,8 +101,8 @@ impl ProxySettings {
         Some(answer.validated_at.saturating_add(millis(seconds)))
     }
 
-    /// Returns true if a response stays fresh for any time. Only then can this server use a
-    /// response that another server fetched.
+    /// Returns true if a response stays fresh for longer than zero seconds. Only then can this
+    /// server use a response that another server fetched.
     pub(crate) fn keeps(&self, freshness: Option<Freshness>) -> bool {
         self.fresh_seconds(freshness) != Some(0)
     }

@@ -10,7 +10,7 @@ use super::error::UpstreamError;
 use super::request::UpstreamRequest;
 
 /// Sends a request once and returns when the head of the response has arrived. `Refused` for a
-/// forbidden address, `Unavailable` if there is no response in time.
+/// forbidden address, `Unavailable` if no response arrives in time.
 pub(crate) async fn send(
     client: &UpstreamClient,
     request: &UpstreamRequest,

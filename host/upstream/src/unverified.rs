@@ -41,7 +41,7 @@ pub(crate) struct CompleteResponse {
 
 struct ReceivedResponse {
     response: CompleteResponse,
-    /// End of its availability to further calls (ms since 1970).
+    /// Time from which no further call gets the response (ms since 1970).
     expires_at: i64,
 }
 
@@ -97,8 +97,8 @@ impl UnverifiedResponses {
         Some((latest, answer))
     }
 
-    /// Stores a complete response. If a call that only passed it on has already succeeded, the
-    /// response is cached at once.
+    /// Stores a complete response. If a call that only passed the response on has already
+    /// succeeded, the response is cached immediately.
     pub(crate) async fn complete(
         &self,
         store: &Store,
@@ -189,7 +189,7 @@ impl UnverifiedResponses {
 async fn cache(store: &Store, key: CacheKey, response: CompleteResponse) -> Result<(), StoreError> {
     let CompleteResponse { answer, shown } = response;
     store.cache(key.repository, &answer, shown).await?;
-    // If the announcement fails, the claim expires by itself.
+    // If the announcement fails, the other servers stop waiting by themselves.
     let _ = store.release_fetch(key.repository, &answer.name).await;
     Ok(())
 }

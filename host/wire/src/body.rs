@@ -17,8 +17,8 @@ type ChunkStream = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Send>>
 /// Body of a response, in memory or as a stream.
 pub struct Body {
     inner: BodySource,
-    /// Reservation for the memory of the body; `None` if the memory is not counted. All pieces
-    /// share the reservation, because they can outlive the body.
+    /// Reservation for the memory of the body; `None` if the memory is not counted. All pieces of
+    /// the body share the reservation, because they can outlive the body.
     hold: Option<Arc<Hold>>,
     /// Marks the request as in flight until the body is dropped.
     _ticket: Option<InFlightTicket>,
@@ -97,8 +97,8 @@ impl Body {
         }
     }
 
-    /// Attaches the reservation for the body's memory. The last piece that is dropped ends the
-    /// reservation.
+    /// Attaches the reservation for the body's memory. The reservation ends when the body and its
+    /// last piece are dropped.
     pub fn holding(self, hold: Option<Hold>) -> Self {
         Self { hold: hold.map(Arc::new), ..self }
     }

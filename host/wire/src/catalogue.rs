@@ -1,7 +1,7 @@
 //! Table of every error code in the specification and the API description. A row has the code, the
 //! status, the position of the code in the answer, and a sentence. No other part of the program
-//! contains error codes, and a test provokes each row with a request. The description of a format
-//! may replace the words of a row.
+//! contains error codes, and for each row a test sends a request that provokes it. The description
+//! of a format may replace the sentence of a row.
 //!
 //! Some sentences name formats, because clients read these sentences; the behaviour of this crate
 //! does not depend on any format.
@@ -20,11 +20,8 @@ pub enum Place {
 /// Host that answers with the code.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Host {
-    /// The management API.
     Api,
-    /// The repository host.
     Packages,
-    /// Both hosts.
     Both,
 }
 

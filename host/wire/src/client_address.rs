@@ -13,9 +13,9 @@ const FORWARDING: [&str; 5] =
 
 /// Returns the address of the client. The function uses `Forwarded` (RFC 7239) and
 /// `X-Forwarded-For` only if a trusted proxy sent them. It reads their addresses from the last to
-/// the first, and stops at the first address that is not a trusted proxy. If both are present,
-/// `X-Forwarded-For` wins, because most proxies write it. A proxy that writes `Forwarded` must
-/// therefore remove `X-Forwarded-For`.
+/// the first, and stops at the first address that is not a trusted proxy. If both headers are
+/// present, `X-Forwarded-For` wins, because most proxies write it. A proxy that writes `Forwarded`
+/// must therefore remove `X-Forwarded-For`.
 pub fn caller(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
     last_known(peer, headers, trusted).0.to_canonical()
 }
@@ -31,8 +31,8 @@ pub fn proven_caller(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> 
     is_named.then(|| caller.to_canonical())
 }
 
-/// Returns the farthest known address, and whether a trusted proxy stated it as the client's
-/// address.
+/// Returns the farthest address that is known through trusted proxies alone. The flag is false if
+/// no proxy stated the address, or if the address before it in the header is invalid.
 fn last_known(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> (IpAddr, bool) {
     let is_trusted = |address: &IpAddr| trusted.iter().any(|network| network.contains(*address));
     if !is_trusted(&peer) {

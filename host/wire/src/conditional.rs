@@ -62,8 +62,8 @@ pub fn range_counts(headers: &HeaderMap, validators: &Validators) -> bool {
 fn names(headers: &HeaderMap, field: &http::HeaderName, etag: &HeaderValue, weak: bool) -> bool {
     let etag = etag.as_bytes();
     headers.get_all(field).iter().any(|line| {
-        // The split cuts a client's tag at a comma. This is harmless: the halves equal none of this
-        // server's tags.
+        // A tag may contain a comma, and the split then cuts it in two. This is harmless: each half
+        // lacks a quote, so neither equals a tag of this server.
         line.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii).any(|tag| {
             tag == b"*" || tag == etag || (weak && tag.strip_prefix(b"W/").is_some_and(|tag| tag == etag))
         })

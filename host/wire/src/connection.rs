@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::send_budget::{BudgetShare, SendBudget};
 
-/// Bytes of responses on one connection up to which the server holds documents in memory and reads
-/// stored files in large pieces. Large pieces are fastest.
+/// Response bytes that one connection may hold before the server saves memory. Up to this limit it
+/// holds documents in memory and reads stored files in large pieces, which is fastest.
 const LARGE_PIECES_UNTIL: usize = 4 * 1024 * 1024;
-/// Bytes of responses on one connection at which its next request must wait. Files in small pieces
+/// Response bytes of one connection at which its next request must wait. Files in small pieces
 /// never add up to this limit, even on all streams together, so a slow stream does not delay the
 /// other streams. Only responses that [`ConnectionState::hold`] counts regardless of their size
 /// reach the limit.
@@ -24,8 +24,8 @@ const MAX_HELD_BYTES: usize = 12 * 1024 * 1024;
 const SMALL_PIECE: usize = 16 * 1024;
 /// Bytes of a small piece on HTTP/1.1, where a connection sends one response at a time.
 const SMALL_PIECE_ALONE: usize = 64 * 1024;
-/// Maximum pieces of a file in memory. One is being sent, one waits to be sent, one is withheld
-/// until its successor was checked, and one is read ahead.
+/// Maximum pieces of a file in memory. One is being sent, and one waits to be sent. One is withheld
+/// until the piece after it was checked, and one is read ahead.
 const PIECES: usize = 4;
 
 /// State shared by the listener, the connection's task and its requests.
@@ -157,8 +157,8 @@ impl ConnectionState {
         Hold { connection: Arc::clone(self), bytes, piece, _share: share }
     }
 
-    /// Reserves memory for a response of `length` bytes. The caller reads it in pieces of `large`
-    /// bytes, or in small pieces if the connection or the whole server already holds much.
+    /// Reserves memory for a response of `length` bytes. The caller reads the response in pieces of
+    /// `large` bytes, or in small pieces if the connection or the whole server already holds much.
     pub fn hold_pieces(self: &Arc<Self>, length: u64, large: usize) -> Hold {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let needed = length.min(large.saturating_mul(PIECES));
@@ -186,7 +186,7 @@ impl Drop for InFlightRequest {
     }
 }
 
-/// Memory that a response may hold. Dropping it returns the memory.
+/// Memory that a response may hold. Dropping the `Hold` returns the memory to the budget.
 #[derive(Debug)]
 pub struct Hold {
     connection: Arc<ConnectionState>,

@@ -1,6 +1,6 @@
-//! File descriptors, of which the process needs one for each open file and socket. This module
-//! raises their maximum number to the system's limit and divides it among connections, requests and
-//! cached responses. So even with many clients, every request gets the descriptors that it needs.
+//! File descriptors. The process needs one for each open file and socket. This module raises their
+//! maximum number to the system's limit and divides it among connections, requests and cached
+//! responses. So even with many clients, every request gets the descriptors that it needs.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

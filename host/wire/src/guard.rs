@@ -1,6 +1,6 @@
-//! Stream of a connection with protections that hyper lacks: a deadline for the first head, scanned
-//! request heads (`heads`), and a timeout for clients that read nothing. Closing waits for a client
-//! that is still sending, so that the client gets the response.
+//! Stream of a connection with protections that hyper lacks: a deadline for the first request head,
+//! a scan of all heads (`heads`), and a timeout for clients that read nothing. Closing waits for a
+//! client that is still sending, so that the client gets the response.
 
 use std::future::Future;
 use std::io;

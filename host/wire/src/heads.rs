@@ -13,7 +13,8 @@ enum StreamPosition {
     /// Inside a body with this many bytes left.
     Body(u64),
     /// Not scanned: HTTP/2, or the bytes from the first chunked body on. If a later HTTP/1 request
-    /// has both fields, hyper itself closes the connection after it, as RFC 9112 §6.1 requires.
+    /// has both fields, hyper itself closes the connection after this request, as RFC 9112 §6.1
+    /// requires.
     Unwatched,
 }
 
@@ -174,7 +175,8 @@ impl HeadScanner {
         empty.then(|| match self.length {
             None | Some(Some(0)) => StreamPosition::Head(Self::default()),
             Some(Some(length)) => StreamPosition::Body(length),
-            // hyper may accept or refuse this length. Scanning ends here.
+            // hyper may accept or refuse this length, so the end of the body is unknown. Scanning
+            // ends here.
             Some(None) => StreamPosition::Unwatched,
         })
     }
@@ -198,7 +200,8 @@ impl LinePrefix {
         }
     }
 
-    /// Returns the field name at the start of the line with its colon, if it is one of the two.
+    /// Returns the field name at the start of the line with its colon, if it is one of the two
+    /// conflicting fields.
     fn name(&self) -> Option<&'static [u8]> {
         [LENGTH, ENCODING].into_iter().find(|name| self.text().starts_with(name))
     }

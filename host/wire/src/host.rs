@@ -57,7 +57,8 @@ fn is_same(uri: &Uri, one: &str, other: &str) -> bool {
 pub fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => {
-            // An IPv6 address without a port ends in its bracket.
+            // Without a bracket before the colon, the digits are the end of an IPv6 address and not
+            // a port.
             if name.contains(':') && !name.ends_with(']') { host } else { name }
         }
         _ => host,

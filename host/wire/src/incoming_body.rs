@@ -16,7 +16,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 /// A refused body up to this size is read to its end, so that the connection can be reused.
 const DRAIN_BYTES: u64 = 64 * 1024;
-/// Time limit for reading such a body.
+/// Time limit for reading a refused body to its end.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// Reason why a body was not received completely.
@@ -78,8 +78,8 @@ impl IncomingBody {
         }
     }
 
-    /// Reads the rest of a small body that is not needed, so that the connection can be reused and
-    /// a client that is still sending gets the response. Returns false if bytes are left: the
+    /// Reads the rest of a small body that is not needed. The connection can then be reused, and a
+    /// client that is still sending gets the response. Returns false if bytes are left: the
     /// connection must then be closed after the response.
     pub async fn drain(mut self, headers: &HeaderMap) -> bool {
         let small = declared(headers).is_some_and(|length| length <= DRAIN_BYTES);

@@ -1,6 +1,6 @@
 //! Listener of both hosts: accepts connections, plain or with TLS, and serves HTTP/1.1 and HTTP/2.
-//! It limits the number of connections, the time and size of a request head, the streams per
-//! connection, the idle time, and how long a response may wait for its client.
+//! It limits the number of connections, the time and size of a request head, and the streams per
+//! connection. It also limits the idle time, and how long a response may wait for its client.
 
 mod admission;
 mod opening;
@@ -105,11 +105,11 @@ pub struct ListenerRules {
     pub budget: Arc<SendBudget>,
     /// Part of the program that counts the memory of responses.
     pub holds: Holds,
-    /// On a listener that serves both packages and the API: tells whether a path belongs to the
-    /// API. Such calls have the same limits as on an API listener: they need no slot, and their
-    /// responses are counted by length.
+    /// Tells whether a path belongs to the API; `None` unless the listener serves both packages and
+    /// the API. API calls have the same limits as on an API listener: they need no slot, and the
+    /// listener counts the memory of their responses by length.
     pub is_call: Option<JudgesPath>,
-    /// Cancelled when the server is about to stop. Clients are then asked to reconnect.
+    /// Cancelled when the server is about to stop. The listener then asks clients to reconnect.
     pub draining: CancellationToken,
     /// Cancelled when the listener must stop accepting connections.
     pub stop: CancellationToken,
@@ -274,8 +274,8 @@ where
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let http2 = request.version() == Version::HTTP_2;
-        // A proxy in front may have chosen another host, and may then mistake the next request as
-        // well. The connection is therefore closed after an ambiguous request.
+        // A proxy in front may have chosen another host for an ambiguous request, and may misread
+        // the next request on the connection as well. The connection is therefore closed.
         let ambiguous = request.headers().get_all(HOST).iter().nth(1).is_some()
             || crate::host::named(request.uri(), request.headers()).is_err();
         let under_way = self.state.begin();

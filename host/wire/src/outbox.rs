@@ -2,8 +2,9 @@
 //! response lasts until its last byte was sent. If nothing is sent for too long, its stream is
 //! reset; the connection continues.
 //!
-//! hyper does not poll a body while its stream has no window. The timer therefore runs around
-//! hyper's future of the stream ([`StreamExecutor`]), not in the body.
+//! hyper does not poll a body while the flow control window of its stream is empty, so a timer in
+//! the body would not run. [`StreamExecutor`] therefore wraps the timer around hyper's future of
+//! the stream.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -102,7 +103,7 @@ pub struct Outgoing<B> {
 type RequestResources = (InFlightRequest, Option<OwnedSemaphorePermit>, Option<Hold>);
 
 impl<B: Body<Data = Bytes> + Unpin> Outgoing<B> {
-    /// Wraps a body. The request keeps its resources until this is dropped.
+    /// Wraps a body. The request keeps its resources until the wrapper is dropped.
     pub fn new(body: B, outbox: Option<Arc<Outbox>>, resources: RequestResources) -> Self {
         let ended = body.is_end_stream();
         Self { body, outbox, ended, _resources: resources }

@@ -56,8 +56,8 @@ pub struct Path {
 }
 
 impl Path {
-    /// Parses the path of a request target, without its query. Repeated slashes are read as one,
-    /// since all decisions about a path use its segments.
+    /// Parses the path of a request target, without its query. Repeated slashes are read as one.
+    /// This is safe, because all decisions about a path use its segments.
     pub fn parse(raw: &str) -> Result<Self, PathError> {
         let raw = raw.strip_prefix('/').ok_or(PathError::NotAbsolute)?;
         let mut path = Self::default();
@@ -125,8 +125,8 @@ pub fn parse_query(raw: &str) -> Result<Vec<(String, String)>, PathError> {
     Ok(pairs)
 }
 
-/// Returns whether a piece needs no decoding, which is true for nearly all pieces: ASCII without
-/// escapes and without forbidden characters.
+/// Returns whether a part of the target needs no decoding: it is short, and has only ASCII without
+/// escapes and forbidden characters. Nearly all parts are like this.
 fn is_plain(piece: &str, form: bool) -> bool {
     let plain =
         |byte: u8| matches!(byte, b' '..=b'~') && byte != b'%' && byte != b'\\' && !(form && byte == b'+');

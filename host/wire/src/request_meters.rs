@@ -10,7 +10,8 @@ use http::{Method, StatusCode};
 use metrics::{Counter, Histogram};
 use slab::Slab;
 
-/// Methods with their own label. All others share one, so that clients cannot create labels.
+/// Labels for methods. All methods that are not listed share `other`, so that clients cannot create
+/// labels.
 const METHODS: [&str; 7] = ["GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "other"];
 /// Labels for the classes of status codes.
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];

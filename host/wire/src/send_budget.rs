@@ -1,5 +1,5 @@
 //! Memory budget of responses that wait for their clients, over all connections of the server.
-//! Content that several responses share, such as a cached one, is counted once.
+//! Content that several responses share, such as cached content, is counted once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -100,8 +100,9 @@ impl Forwarding {
         }
     }
 
-    /// Returns the scheme and host that the farthest proxy states, among the proxies that are
-    /// reached only through trusted ones.
+    /// Returns the scheme and host in `Forwarded`. The elements are read from the last, which the
+    /// nearest proxy wrote, to the first whose `for` is not a trusted proxy. Values that are read
+    /// later replace earlier ones.
     fn standard(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> Forwarding {
         let fields = headers.get_all(FORWARDED).iter().rev().filter_map(|field| field.to_str().ok());
         let mut found = Forwarding::default();

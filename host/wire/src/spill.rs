@@ -21,12 +21,12 @@ use crate::connection::ConnectionState;
 /// Maximum bytes of all temporary files.
 const MAX_BYTES: u64 = 1 << 30;
 /// Divisor for one network: its connections may use at most half of the space. The share is this
-/// large because one address may serve a whole office; the limit for the number of connections is a
-/// half as well.
+/// large because one address may serve a whole office; the limit for the number of its connections
+/// is a half too.
 const NETWORK_PART: u64 = 2;
-/// Divisor for one connection, which may use at most an eighth: a document of 1 MiB on each of 128
-/// HTTP/2 streams. Other connections of its network can then still use three quarters of the
-/// network's share.
+/// Divisor for one connection: it may use at most an eighth of the space, which is a document of 1
+/// MiB on each of 128 HTTP/2 streams. Other connections of its network can then still use three
+/// quarters of the network's share.
 const CONNECTION_PART: u64 = 8;
 
 /// Temporary files for responses; see the module documentation.
@@ -38,7 +38,7 @@ pub struct Spill {
 }
 
 impl Spill {
-    /// Uses this folder, which contains no files yet.
+    /// Places temporary files in this folder. None exist yet.
     pub fn in_folder(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), most: MAX_BYTES, used: Arc::default() }
     }
@@ -107,7 +107,8 @@ impl SpillOwner {
     }
 }
 
-/// Returns the server, the connection, and the network of the connection's client.
+/// Returns the owners of a file for this connection: the server, the connection, and the network of
+/// its client.
 fn owners(connection: Option<&Arc<ConnectionState>>) -> Vec<SpillOwner> {
     let network = connection.and_then(|connection| connection.network()).map(SpillOwner::Network);
     let connection = connection.map(|connection| SpillOwner::Connection(Arc::as_ptr(connection).addr()));

@@ -77,8 +77,8 @@ impl Tls {
         self.served.get()
     }
 
-    /// Performs the handshake. `None` if a certificate authority only validated a name: no request
-    /// follows then.
+    /// Performs the handshake. `None` if the client is a certificate authority that only validates
+    /// a name and sends no request.
     pub async fn accept<S>(&self, stream: S) -> io::Result<Option<TlsStream<S>>>
     where
         S: AsyncRead + AsyncWrite + Unpin,

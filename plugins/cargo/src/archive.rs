@@ -5,18 +5,18 @@ use crate::metadata::{CrateMetadata, bad};
 use packhouse_sdk::{Blob, Error, Failure, ReadAt, TarError, TarKind, TarReader, TarRules};
 use serde::Deserialize;
 
-/// Limit of the entries of an archive.
+/// Maximum number of entries in an archive.
 const MAX_ENTRIES: u32 = 100_000;
-/// Bytes of the largest manifest, and of the largest extended header.
+/// Maximum size of the `Cargo.toml` and of an extended tar header, in bytes.
 const MANIFEST_LIMIT: u64 = 2 << 20;
-/// Maximum ratio of the unpacked size of a crate to its size.
+/// Maximum ratio of a crate's unpacked size to its compressed size.
 const MAX_RATIO: u64 = 100;
-/// Unpacked bytes that every crate may have, whatever its ratio.
+/// Unpacked size, in bytes, that is allowed at any ratio.
 const ALWAYS_ALLOWED: u64 = 64 << 20;
-/// Maximum unpacked bytes of a crate, whatever its ratio.
+/// Maximum unpacked size of a crate, in bytes, at any ratio.
 const UNPACKED_LIMIT: u64 = 10 << 30;
 
-/// The part of a manifest that is read.
+/// The members of a `Cargo.toml` that the plugin reads.
 #[derive(Deserialize)]
 struct CargoToml {
     package: PackageSection,
@@ -55,7 +55,8 @@ pub(crate) fn check(file: &Blob, metadata: &CrateMetadata) -> Result<(), Failure
     Ok(())
 }
 
-/// The bytes of the `Cargo.toml` at the top of the folder.
+/// Returns the bytes of the `Cargo.toml` directly in `folder`. Refuses an archive with an entry
+/// outside of `folder`.
 fn manifest(tar: &impl ReadAt, folder: &str) -> Result<Vec<u8>, Failure> {
     let mut reader = TarReader::new(tar, TarRules::Strict, MANIFEST_LIMIT)?;
     let mut found = None;

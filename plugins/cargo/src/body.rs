@@ -1,15 +1,16 @@
-//! The body of a publish: the length of the metadata, the metadata, the length of the crate file,
-//! the crate file. Lengths are 32-bit little-endian numbers.
+//! The body of a publish request. It has four parts in this order: the length of the metadata, the
+//! metadata, the length of the crate file, and the crate file. Lengths are 32-bit little-endian
+//! numbers.
 
 use crate::FILE_LIMIT;
 use packhouse_sdk::{Blob, Error, Failure, ReadAt};
 
-/// Bytes of the largest metadata, which include the README.
+/// Maximum size of the metadata, in bytes. The metadata include the README.
 const METADATA_LIMIT: u64 = 4 << 20;
 /// Bytes of the largest body.
 pub(crate) const LIMIT: u64 = FILE_LIMIT + METADATA_LIMIT + 8;
 
-/// Offset and length of the two parts of a body.
+/// Offset and length of the metadata and of the crate file in a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     metadata: (u64, u64),

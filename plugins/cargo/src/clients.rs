@@ -1,5 +1,5 @@
-//! Instructions for users of cargo. The name that cargo needs for a registry is the name of the
-//! repository.
+//! Instructions for users of cargo. Cargo needs a name for each registry. The instructions use the
+//! name of the repository.
 
 use packhouse_sdk::{Client, Install};
 

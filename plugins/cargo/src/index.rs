@@ -40,8 +40,8 @@ pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Fa
     })
 }
 
-/// Returns the lines of all sources. If several sources have the same version, only the line of the
-/// first source is included.
+/// Returns the lines of a crate from all sources: the requested repository, or the members of a
+/// group. If several sources have the same version, only the line of the first source is included.
 pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     let spelling = params.segment("name");
     let name = Name::of_page(params).ok_or_else(|| missing(spelling))?;

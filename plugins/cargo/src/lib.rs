@@ -1,9 +1,9 @@
 //! The format plugin for cargo registries: a sparse index, the files of crates, and the API with
 //! which cargo publishes, yanks and searches.
 //!
-//! Each version is a record with its line of the index. The cost of a publish therefore does not
-//! depend on the number of versions. docs/clients/cargo.md describes the requests and the
-//! decisions.
+//! Each version has its own record, which contains the version's line of the index. The cost of a
+//! publish therefore does not depend on the number of versions. docs/clients/cargo.md describes the
+//! requests and the design decisions.
 
 mod archive;
 mod body;
@@ -33,16 +33,16 @@ use serde_json::json;
 /// Bytes of the largest crate file: 210 MB.
 const FILE_LIMIT: u64 = 210_000_000;
 
-/// The exchange of an ID token for a registry token, as on crates.io. CI actions send it with `PUT`
-/// or `POST`.
+/// The exchange of an ID token for a registry token, as on crates.io. Some CI actions send the
+/// request with `PUT`, others with `POST`.
 fn exchange(method: &str) -> Exchange {
     let request = format!("{method} /api/v1/trusted_publishing/tokens");
     let refusal = json!({"errors": [{"detail": "{message}"}]});
     Exchange::token(request, json!({"token": "{token}"})).id_token_in("jwt").refused(400, refusal)
 }
 
-/// The revocation of the registry token. The CI action sends the token when it ends, and expects a
-/// response without a body.
+/// The revocation of the registry token. At the end of a job, the CI action sends this request with
+/// the token. It expects a response without a body.
 fn revocation() -> Exchange {
     Exchange::revocation("DELETE /api/v1/trusted_publishing/tokens", 204, json!({}))
 }

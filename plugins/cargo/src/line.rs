@@ -1,4 +1,4 @@
-//! Lines of the index: a version as cargo's resolver reads it.
+//! Lines of the index. Each line describes one version for cargo's resolver.
 
 use packhouse_sdk::{Digest, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ pub(crate) struct UpstreamLine {
     pub(crate) text: String,
 }
 
-/// The members of an upstream's line that are read.
+/// The members that the plugin reads from an upstream's line.
 #[derive(Deserialize)]
 struct ParsedLine {
     name: String,
@@ -83,8 +83,8 @@ pub(crate) const LINE_LIMIT: usize = 700 << 10;
 const VERSION_LIMIT: usize = 128;
 
 impl UpstreamLine {
-    /// Parses a line. `None` if the line or its version is too long, or if cargo could not use the
-    /// line either.
+    /// Parses a line. `None` if the line or its version is too long, or if the line is invalid, so
+    /// that cargo could not use it.
     pub(crate) fn read(text: &str) -> Option<Self> {
         if text.len() > LINE_LIMIT {
             return None;

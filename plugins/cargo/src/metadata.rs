@@ -8,12 +8,13 @@ use semver::{Version, VersionReq};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Maximum number of dependencies, and of features, of one version.
+/// Maximum number of dependencies of one version. Also the maximum number of its features.
 const MAX_ENTRIES: usize = 10_000;
-/// Bytes of a summary, a licence or search words.
+/// Maximum size of a summary, a licence or the search words, in bytes.
 const SUMMARY_LIMIT: usize = 500;
 
-/// The metadata that this plugin uses. The whole document is stored unchanged.
+/// The members of the metadata that this plugin uses. The plugin stores the whole document
+/// unchanged.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct CrateMetadata {
     pub(crate) name: String,

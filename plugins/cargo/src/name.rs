@@ -27,8 +27,8 @@ impl Name {
         &self.0
     }
 
-    /// Returns the crate's name in a request for a page of the index. `None` if the crate's page
-    /// has another path.
+    /// Returns the crate's name in a request for a page of the index. `None` if the requested path
+    /// is not the path of this crate's page.
     pub(crate) fn of_page(params: &Params<'_>) -> Option<Self> {
         let spelling = params.segment("name");
         let folders = [params.segment("first"), params.segment("second")];

@@ -1,5 +1,5 @@
-//! Reads through a proxy: the lines of an upstream's sparse index, and the crate files, which must
-//! match the checksums in the lines.
+//! Reads through a proxy: lines of an upstream's sparse index, and crate files. Each crate file
+//! must match the checksum in its line.
 
 use crate::line::UpstreamLine;
 use crate::name::{Name, index_folders, index_path};
@@ -24,8 +24,8 @@ struct UpstreamConfig {
     api: Option<String>,
 }
 
-/// Returns the lines of a crate that the proxy may offer, for one spelling of its name. They
-/// include versions that vanished from the upstream, if the host still allows these versions.
+/// Returns the lines of a crate that the proxy may offer, for one spelling of its name. The result
+/// includes versions that vanished from the upstream, if the host still allows them.
 pub(crate) fn lines(
     cx: &Context,
     proxy: &Repository,

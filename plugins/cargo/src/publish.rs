@@ -72,8 +72,8 @@ impl VersionState {
         })
     }
 
-    /// Returns the response if nothing is to be stored: a refusal, or success if the same file is
-    /// already published. `None` if the version can be published.
+    /// Returns the response if the plugin must not store the version: a refusal, or success if the
+    /// same file is already published. `None` if the version can be published.
     fn conflict(&self, record: &VersionRecord, settings: &Settings) -> Option<Result<Response, Failure>> {
         let (name, number) = (&record.line.name, &record.line.vers);
         if let Some(existing) = self.a_crate.as_ref().filter(|existing| existing.value != *name) {
@@ -100,7 +100,8 @@ impl VersionState {
         None
     }
 
-    /// Adds the records of the version and its crate to a change, and the listing of the version.
+    /// Adds three things to a change: the record of the crate, the record of the version, and the
+    /// listing of the version.
     fn put_version(
         &self,
         change: &mut Transaction,

@@ -53,8 +53,8 @@ fn hosted(repository: &Repository, words: &str, limit: u32) -> Result<SearchResu
     Ok(SearchResults { crates, meta: SearchMeta { total: matches.total } })
 }
 
-/// Chooses the version to list for a crate. Versions that are not yanked come first, then releases
-/// before pre-releases, then higher versions.
+/// Chooses the version to list for a crate. Prefers versions that are not yanked. Otherwise prefers
+/// releases to pre-releases, and then the highest version.
 fn newest(all: Vec<VersionRecord>) -> Option<FoundCrate> {
     let rank = |record: &VersionRecord| {
         let version = Version::parse(&record.line.vers).ok();

@@ -59,7 +59,8 @@ impl Present for Cargo {
     }
 }
 
-/// Presents a version that a proxy fetched: the dependencies in its line.
+/// Presents a version that a proxy fetched. Only its dependencies are known, from its line in the
+/// upstream's index.
 fn present_fetched(cx: &Context, name: &Name, id: &VersionId) -> Result<Presentation, Failure> {
     #[derive(serde::Deserialize)]
     struct FetchedLine {

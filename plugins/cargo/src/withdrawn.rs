@@ -1,6 +1,6 @@
-//! Records of the versions that a proxy has fetched. Each record has the line of its version, with
-//! which the proxy can still offer a version that vanished from the upstream. Such versions are
-//! marked as withdrawn.
+//! Records of the versions that a proxy has fetched. Each record contains the version's line. With
+//! this line, the proxy can still offer the version if it vanishes from the upstream. Vanished
+//! versions are marked as withdrawn.
 
 use crate::line::{UpstreamLine, without_build};
 use crate::name::Name;
@@ -16,8 +16,8 @@ struct FetchedVersion {
     withdrawn: bool,
 }
 
-/// Records a version that is being fetched, and lists it with its publication time, from which the
-/// host computes its age.
+/// Records a version that is being fetched, and lists it with its publication time. The host
+/// computes the version's age from this time.
 pub(crate) fn record_fetched(proxy: &Repository, name: &Name, line: &UpstreamLine) -> Result<(), Error> {
     let key = format!("{}{}", fetched(name), without_build(&line.version));
     let record = FetchedVersion { line: line.text.clone(), withdrawn: false };
@@ -66,8 +66,8 @@ pub(crate) fn update(
     Ok(gone)
 }
 
-/// Sets the mark of a version, or removes it if it is set. If the commit is stale, another request
-/// has made the same change.
+/// Marks a version as withdrawn, or removes the mark if the version has it. If the commit is stale,
+/// another request has made the same change.
 fn toggle_mark(
     proxy: &Repository,
     name: &Name,

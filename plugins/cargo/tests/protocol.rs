@@ -145,8 +145,8 @@ fn a_proxy_serves_the_lines_and_files_of_its_upstream() {
     proxy.get("/api/v1/crates/Far_Away/9.0.0/download").send().expect(404);
     assert!(proxy.effects().to_string().contains("shown far-away 1.0.0"), "{}", proxy.effects());
 
-    // The proxy marks a version that vanishes from the upstream, and offers it further only if a
-    // setting allows it.
+    // The proxy marks a version that vanishes from the upstream. It continues to offer the version
+    // only if a setting allows it.
     host.answer_upstream("GET", "/fa/r_/far_away", 200, &[], bad.as_bytes());
     assert_eq!(proxy.get("/fa/r_/far_away").send().expect(200).text(), format!("{bad}\n"));
     assert!(proxy.effects().to_string().contains("withdrawn"), "{}", proxy.effects());
@@ -230,5 +230,5 @@ fn a_group_merges_its_members_and_requests_no_own_names_upstream() {
     assert_eq!(found["crates"][0]["max_version"], "1.0.0");
     let fetches = host.fetched().len();
     group.get("/api/v1/crates?q=our-own").send().expect(200);
-    assert_eq!(host.fetched().len(), fetches, "our names are sent to the upstream");
+    assert_eq!(host.fetched().len(), fetches, "a hosted name was sent to the upstream");
 }

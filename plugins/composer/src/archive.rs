@@ -1,5 +1,5 @@
-//! Reads the `composer.json` of a package's zip, which is at the top or in a top-level folder. The
-//! host unpacks this file, up to a size limit.
+//! Reads the `composer.json` from a package's zip. The file is at the top of the zip or in a
+//! top-level folder. The host unpacks this file, up to a size limit.
 
 use packhouse_sdk::{Blob, Failure};
 use packhouse_zip::{Archive, ArchiveError};
@@ -10,9 +10,9 @@ const COMPOSER_JSON: u64 = 512 << 10;
 /// Reads the package's own composer.json.
 ///
 /// # Errors
-/// 400 `invalid_package` if different programs could unpack different files from the archive, or if
-/// it unpacks to far more than its size. Also if it contains no `composer.json` in these places, or
-/// more than one that could be the package's own.
+/// 400 `invalid_package` in three cases: different programs could unpack different files from the
+/// archive; the archive unpacks to far more than its size; or it is not clear which `composer.json`
+/// is the package's own, because none or several are possible.
 pub(crate) fn composer_json(zip: &Blob) -> Result<Vec<u8>, Failure> {
     let archive = Archive::read(zip).map_err(failure)?;
     archive.check_ratio(zip.size()?).map_err(failure)?;

@@ -2,7 +2,7 @@
 //! Composer 2's minified form, the zips of the versions, and the advisories for `composer audit`.
 //!
 //! The plugin reads the metadata of a package from the `composer.json` of its zip. The page
-//! docs/clients/composer.md lists the requests and explains the decisions.
+//! docs/clients/composer.md lists the requests and explains the design decisions.
 
 mod advisory;
 mod archive;

@@ -2,8 +2,8 @@
 //! version in a minified list is complete. Each later version has only the members that differ from
 //! the version before it.
 //!
-//! The value of a member is its JSON text. Two values are equal if their texts are equal, and
-//! numbers keep their spelling.
+//! This module keeps the value of a member as JSON text. Values are compared as text, and numbers
+//! keep their spelling.
 
 use packhouse_sdk::Error;
 use serde_json::value::RawValue;
@@ -59,7 +59,8 @@ pub(crate) fn difference<'a>(before: &'a Members, now: &'a Members) -> BTreeMap<
     changed.chain(gone.map(|name| (name.as_str(), UNSET))).collect()
 }
 
-/// Turns `version` into the next version, whose written members are `written`.
+/// Changes `version` into the next version of a minified list. `written` has the members that the
+/// list contains for the next version.
 pub(crate) fn apply(version: &mut Members, written: Members) {
     for (name, json) in written {
         if json.as_ref() == UNSET {

@@ -2,7 +2,7 @@
 
 use packhouse_sdk::{Intent, Params};
 
-/// The length limit of the vendor and of the package, in bytes each.
+/// The length limit, in bytes, of each half of a name: the vendor and the package.
 const LONGEST: usize = 100;
 
 /// True if this is a valid package name.
@@ -25,7 +25,7 @@ pub(crate) fn of(params: &Params<'_>) -> String {
     format!("{}/{}", params.segment("vendor"), params.segment("package"))
 }
 
-/// Adds the package to an intent.
+/// Adds the package to an intent, if its name is valid.
 pub(crate) fn about(intent: Intent, name: &str) -> Intent {
     let intent = intent.subject(name);
     if is_name(name) { intent.about_package(name) } else { intent }

@@ -1,9 +1,9 @@
-//! Reads through a proxy: the metadata of the upstream with addresses of this server, and the
-//! files, which must match the checksums in the metadata.
+//! Reads through a proxy: metadata and files. In the metadata, addresses of this server replace the
+//! upstream's. Each file must match the checksum in the metadata.
 //!
-//! The plugin stores a record for each version whose file it fetched. The record later lets it
-//! detect that the upstream no longer lists the version, and serve the file without the upstream's
-//! metadata.
+//! The plugin stores a record for each version whose file it fetched. With this record, the plugin
+//! can later detect that the upstream no longer lists the version. It can also serve the file
+//! without the upstream's metadata.
 
 use crate::FILE_LIMIT;
 use crate::members;
@@ -97,8 +97,8 @@ fn release(one: &UpstreamVersion, withdrawn: bool) -> Release {
     Release::of(&one.text, one.published, withdrawn)
 }
 
-/// Records which fetched versions the upstream no longer lists, or lists again. Returns the fetched
-/// versions that it no longer lists.
+/// Updates the records of fetched versions that the upstream no longer lists, or lists again.
+/// Returns the fetched versions that the upstream no longer lists.
 fn withdraw(
     proxy: &Repository,
     name: &str,

@@ -100,7 +100,7 @@ impl PackageRecord {
         let mut listed = ListedVersion::new(&self.name, &self.version)
             .file(path, self.sha256.clone(), self.size)
             .summary(short(summary));
-        // A branch is published again with each new zip, so its age begins with the newest one.
+        // A branch is published again with each new zip, so its age begins with the newest zip.
         listed.published = Version::parse(&self.version).filter(Version::is_dev).map(|_| self.time);
         for member in ["type", "license", "homepage", "keywords"] {
             let value = short(&texts(self.members.get(member)));

@@ -162,8 +162,8 @@ fn is_identical(settings: &Settings, published: &PackageRecord, record: &Package
     settings.redeploy == Redeploy::Identical && published.sha256 == record.sha256
 }
 
-/// Refuses a version whose number was published before. A setting allows the numbers of deleted
-/// versions.
+/// Refuses a version whose number was published before. A setting allows clients to publish the
+/// numbers of deleted versions again.
 fn check_unused(
     settings: &Settings,
     existing: Option<&Entry<PackageRecord>>,

@@ -50,7 +50,7 @@ pub(crate) fn body_if_found(reply: Reply) -> Result<Option<Blob>, Failure> {
     Ok(reply.found()?.map(Reply::body).transpose()?)
 }
 
-/// 502: the upstream's reply to a request of this path is unusable.
+/// 502: the upstream's reply to the request for this path is unusable.
 pub(crate) fn unusable(path: &str, problem: &str) -> Failure {
     Failure::unusable_upstream(format!("{problem}, for {path}"))
 }

@@ -213,14 +213,14 @@ fn a_group_takes_hosted_names_only_from_hosted_members() {
     group.get("/dists/acme/own/9.0.zip").send().expect(404);
     group.get("/dists/acme/lib/1.0.zip").send().expect(200);
     let root = group.get("/packages.json").send().expect(200).json();
-    assert!(root.get("available-packages").is_none(), "the upstream has more packages: {root}");
+    assert!(root.get("available-packages").is_none(), "the group must not list only some packages: {root}");
 }
 
 #[test]
 fn in_a_group_a_member_that_fails_or_cannot_be_read_is_left_out() {
     let host = MemoryHost::new();
-    // The metadata are below the URL of the first member, so only that member requests them by a
-    // relative path.
+    // The metadata are below the upstream URL of the first member. Only the first member therefore
+    // requests them by a relative path.
     root(&host, &json!({"metadata-url": "https://first.test/p2/%package%.json"}));
     for name in ["first", "second"] {
         proxy_named(&host, name, &format!("https://{name}.test"));
@@ -274,7 +274,7 @@ fn an_audit_queries_the_upstream_only_about_names_that_may_be_requested_there() 
     let group = host.mount::<Composer>("all", "group", json!({})).members(&["own", "proxy"]);
     assert_eq!(ids(&group), ["PKSA-1", "GHSA-2"]);
     let body = String::from_utf8(host.fetches().last().unwrap().body.clone()).unwrap();
-    assert_eq!(body, "packages%5B0%5D=acme%2Flib", "names of hosted packages are not sent to the upstream");
+    assert_eq!(body, "packages%5B0%5D=acme%2Flib", "a hosted name was sent to the upstream");
     host.answer_upstream("POST", api, 200, &[], br#"{"advisories": []}"#);
     assert_eq!(ids(&mount), ["GHSA-1", "GHSA-2"]);
     // If the upstream sends no usable reply, the audit must fail.

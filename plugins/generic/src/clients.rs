@@ -2,8 +2,8 @@
 
 use packhouse_sdk::{Client, Install};
 
-/// Configuration files and commands for reading and publishing. The credential is in a file and not
-/// on the command line, because other users can list command lines.
+/// Configuration files and commands for reading and publishing. The credential is in a file,
+/// because other users of the machine can see command lines.
 pub(crate) fn clients() -> Vec<Client> {
     let netrc = "machine {hostname}\nlogin {email}\npassword {token}";
     vec![
@@ -16,8 +16,8 @@ pub(crate) fn clients() -> Vec<Client> {
     ]
 }
 
-/// Commands that download one file. `{property:path}` is the property in which an upload stores the
-/// encoded path.
+/// Commands that download one file. `{property:path}` stands for the version's property `path`, in
+/// which an upload stores the encoded path.
 pub(crate) fn install() -> Vec<Install> {
     vec![
         Install::shell("curl", "curl --netrc --fail --remote-name {address}{property:path}"),

@@ -1,8 +1,9 @@
 //! Format plugin for files under any path, with `PUT`, `GET` and `DELETE`. It is meant for files
 //! that are not packages of another format.
 //!
-//! A folder is a package, and each file in it is a version. Retention, search and claims therefore
-//! apply to folders. docs/clients/generic.md describes the protocol and the design decisions.
+//! A folder is a package, and each file in it is a version. Retention, search and claimed names
+//! therefore work by folder. A claimed name is one that the host never requests from an upstream.
+//! docs/clients/generic.md describes the protocol and the design decisions.
 
 mod checksum;
 mod clients;

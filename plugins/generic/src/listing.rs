@@ -74,9 +74,10 @@ fn stored(repository: &Repository, folder: &str, after: &str, limit: usize) -> R
     Ok(Level { entries, until: last.filter(|_| more) })
 }
 
-/// Merges the levels of all members into one page, and also returns the `after` of the next page.
-/// If several members have the same key, the first member's entry stays. The page ends at the
-/// earliest `until`: the member of that level may have more entries after it.
+/// Merges the levels of all members into one page. Also returns the value of `after` that requests
+/// the next page, or `None` on the last page. If several members have an entry with the same key,
+/// the page has the first member's entry. The page ends at the earliest `until`, because the member
+/// of that level may have more entries after this key.
 fn merged(levels: Vec<Level>, limit: usize) -> (Vec<ListingEntry>, Option<String>) {
     let until = levels.iter().filter_map(|level| level.until.clone()).min();
     let mut all: BTreeMap<String, ListingEntry> = BTreeMap::new();

@@ -21,7 +21,7 @@ pub(crate) enum PathTarget {
 
 impl PathTarget {
     /// Parses the segments of a request's path. If the path ends with a slash, the last segment is
-    /// empty. The repository's address itself has no segments.
+    /// empty. A request for the repository's address itself has no segments.
     ///
     /// # Errors
     /// 400 `invalid_path` for a path that cannot name a file or folder.
@@ -80,7 +80,7 @@ pub(crate) fn id(path: &str) -> VersionId {
     VersionId::new(package(folder), name)
 }
 
-/// Returns the path of the file that a version stands for, or `None` if no file has such a path.
+/// Returns the path of the file that a version stands for, or `None` if no file can have this path.
 pub(crate) fn of(id: &VersionId) -> Option<String> {
     let whole = if id.name == TOP { id.version.clone() } else { format!("{}/{}", id.name, id.version) };
     let segments: Vec<String> = whole.split('/').map(str::to_owned).collect();

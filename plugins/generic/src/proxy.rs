@@ -1,5 +1,5 @@
 //! Proxy repositories. They serve the files of an upstream. They also list its folders if the
-//! upstream lists folders in this format's JSON.
+//! upstream answers with the JSON of [`ListingPage`].
 
 use crate::checksum::{Algorithm, line, with_checksum};
 use crate::page::{Level, ListingPage};
@@ -13,8 +13,9 @@ use serde::Deserialize;
 /// Maximum number of bytes of an upstream's listing, which has up to a thousand names.
 const LISTING: u64 = 8 << 20;
 
-/// Largest file, in bytes, that the plugin fetches even for a `HEAD`. The host waits for bodies up
-/// to this size, so that the response has validators.
+/// Size in bytes up to which the plugin fetches a file even for a `HEAD`. The host waits until it
+/// has received such a file, so that the response has the validators that the host derives from the
+/// bytes.
 const SMALL: u64 = 256 << 10;
 
 /// Extensions of archives, packages, programs, scripts, disk images, documents, media, data, keys,
@@ -35,7 +36,7 @@ const NEVER_HTML: [&str; 125] = [
 /// Words in the address of a sign-in page.
 const SIGN_IN: [&str; 5] = ["login", "logon", "signin", "sign-in", "sign_in"];
 
-/// Setting of the format that proxies use.
+/// The setting that proxies read.
 #[derive(Deserialize)]
 struct ProxySettings {
     immutable: bool,
@@ -145,12 +146,12 @@ fn found_file(reply: Reply, path: &str) -> Result<Option<(Reply, ReplyHeaders)>,
     Ok(Some((reply, headers)))
 }
 
-/// Returns true if the reply is an HTML page instead of the file. Some servers send such a page
-/// with status 200 to clients that must sign in first. HTML with an extension in [`NEVER_HTML`] is
-/// always a page. Other HTML is a normal file, unless the upstream redirected the request to
-/// another path. After such a redirect, HTML is a page if the requested path has no extension, or
-/// if the new path has another extension. It also is a page if the new name contains a word of
-/// [`SIGN_IN`].
+/// Returns true if the upstream sent an HTML page, such as a sign-in page, instead of the file.
+/// Some servers send a sign-in page with status 200. If the requested path has an extension in
+/// [`NEVER_HTML`], HTML is never the file. Otherwise HTML is the file if the upstream did not
+/// redirect the request to another path. After a redirect, HTML is not the file in three cases: the
+/// requested path has no extension, the new path has a different extension, or the new file name
+/// contains a word of [`SIGN_IN`].
 fn is_page(headers: &[(String, String)], path: &str, address: &str) -> bool {
     let kind = header(headers, "content-type").unwrap_or_default().trim_start().to_ascii_lowercase();
     if !kind.starts_with("text/html") && !kind.starts_with("application/xhtml") {
@@ -179,8 +180,9 @@ fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
 }
 
-/// Returns one level of an upstream that lists its folders in this format's JSON. Returns `None`
-/// for other upstreams, whose listings are HTML.
+/// Returns one page of an upstream's folder, without the names that the host withholds. Returns
+/// `None` if the upstream has no such folder, or if it does not answer with the JSON of
+/// [`ListingPage`].
 pub(crate) fn level(
     cx: &Context,
     proxy: &Repository,

@@ -10,7 +10,7 @@ use packhouse_sdk::{
 };
 use serde::Deserialize;
 
-/// Setting of the format that uploads use.
+/// The setting that uploads read.
 #[derive(Deserialize)]
 struct PublishSettings {
     overwrite: bool,
@@ -33,8 +33,9 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
     Ok(Intent::publish().subject(path.as_str()).about_package(package).body(FILE_LIMIT).digests(digests))
 }
 
-/// Refuses an upload to the path of an existing file before the client sends the bytes. If
-/// identical uploads are allowed, refuses only another size here; `put` compares the bytes.
+/// Refuses an upload to the path of an existing file before the client sends the bytes. If the
+/// repository allows identical uploads, refuses only an upload of a different size; `put` later
+/// compares the bytes.
 pub(crate) fn check(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<(), Failure> {
     let (repository, path) = (cx.target()?, request.path.join("/"));
     if overwrites(repository)? {

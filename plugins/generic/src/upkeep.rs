@@ -23,8 +23,9 @@ impl Upkeep for Generic {
 }
 
 impl Retention for Generic {
-    /// Returns empty facts for each existing file, because files have no tags and no pre-releases.
-    /// Retention judges a file by its age, its use and its rank among the files of its folder.
+    /// Returns empty facts for each existing file, because files have no tags and are never
+    /// pre-releases. Retention judges a file by its age, its use and its rank among the files of
+    /// its folder.
     fn judge_versions(cx: &Context, ids: &[VersionId]) -> Result<Vec<Option<VersionFacts>>, Failure> {
         let repository = cx.target()?;
         let judge = |id: &VersionId| Ok(find(repository, id)?.map(|_| VersionFacts::default()));

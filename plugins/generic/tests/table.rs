@@ -1,9 +1,10 @@
 //! The format's protocol as a table of requests and expected responses.
 //!
-//! The rows run in two environments. `protocol.rs` runs them on native code and an in-memory host.
-//! The workspace's tests include this file and run them on the WebAssembly component and the host's
-//! runtime. The two have different clocks, so rows must not depend on times. All parts run in this
-//! order in one repository, so later parts see the files of earlier parts.
+//! Each row runs in two environments. In `protocol.rs`, the plugin is native code on an in-memory
+//! host. The workspace's tests include this file too; there, the plugin is a WebAssembly component
+//! in the host's runtime. The two environments have different clocks, so rows must not depend on
+//! times. All rows of [`cases`] run in one repository, from the first to the last, so a row sees
+//! the files that earlier rows uploaded.
 
 use packhouse_testkit::Case;
 

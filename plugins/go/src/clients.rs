@@ -1,6 +1,6 @@
 //! Client setup instructions: the go command for reading, curl for publishing. The go command sends
-//! a credential of `.netrc` only over TLS. It needs the port in the machine name; curl needs the
-//! machine name without the port.
+//! a credential from `.netrc` only over TLS. The machine name in `.netrc` must have the port for
+//! the go command, and must not have it for curl.
 
 use packhouse_sdk::{Client, Install};
 

@@ -63,7 +63,8 @@ fn list(cx: &Context, module: &Module) -> Result<Response, Failure> {
     Ok(Response::ok().content_type("text/plain; charset=utf-8").revalidate().content(out.finish()?))
 }
 
-/// Returns the highest-ranked of the latest versions that the repositories report.
+/// Returns information about the highest-ranked version among the latest versions of the
+/// repositories.
 fn latest(cx: &Context, module: &Module) -> Result<Option<Response>, Failure> {
     let found: Vec<Info> = cx.all(|source| {
         if source.is_proxy() { proxy::latest(cx, source, module) } else { hosted::latest(source, module) }

@@ -65,8 +65,8 @@ pub(crate) fn readme(
     Some((name.to_owned(), String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// Checks that every file is in the folder, that the go command can unpack each name, and that no
-/// two names differ only in case.
+/// Checks the names of the entries. Every file must be in the folder, and its name must be one that
+/// the go command unpacks. No two names may differ only in case.
 fn check_names(archive: &Archive, folder: &str) -> Result<(), Failure> {
     // The go command does not unpack folder entries, but includes them in the checksum in go.sum. A
     // check of the unpacked files against go.sum would therefore fail.

@@ -1,5 +1,5 @@
 //! Proxy of another module proxy. A version never changes, so the plugin fetches its files only
-//! once. The go command compares them with the checksums that it knows.
+//! once. The go command compares the files with the checksums that it knows.
 
 use crate::FILE_LIMIT;
 use crate::address::{FileKind, path};
@@ -18,8 +18,8 @@ const INFO: u64 = 64 << 10;
 /// Maximum bytes of a go.mod.
 const MOD: u64 = 16 << 20;
 
-/// Returns the versions that the upstream lists and that the host permits to offer. Returns `None`
-/// if the upstream does not know the module.
+/// Returns the versions that the upstream lists and that the proxy may offer. Returns `None` if the
+/// upstream does not know the module.
 pub(crate) fn versions(
     cx: &Context,
     proxy: &Repository,
@@ -143,7 +143,8 @@ pub(crate) fn latest(cx: &Context, proxy: &Repository, module: &Module) -> Resul
     }
 }
 
-/// Returns the version to which the upstream resolves a branch, a tag or a commit.
+/// Returns information about the version to which the upstream resolves a branch, a tag or a
+/// commit. Returns `None` if there is no such version, or if it may not be offered.
 pub(crate) fn query(
     cx: &Context,
     proxy: &Repository,
@@ -161,9 +162,9 @@ pub(crate) fn query(
     Ok(Some(Response::json(&info)?.revalidate()))
 }
 
-/// Lists a version before the plugin fetches its zip, and stores its information. If a concurrent
-/// request stores the information first, this commit changes nothing: both requests store the same
-/// information.
+/// Lists a version and stores the information about it, before the plugin fetches its zip. If a
+/// concurrent request stores the information first, this commit changes nothing. No data is lost
+/// then, because both requests store the same information.
 fn record_fetched(
     proxy: &Repository,
     module: &Module,

@@ -36,8 +36,8 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
     Ok(intent.about_package(module.as_str()).body(FILE_LIMIT))
 }
 
-/// Refuses an existing version before the client sends its bytes. If identical uploads are allowed,
-/// `put` compares the bytes instead.
+/// Refuses to publish an existing version before the client sends the zip. If the repository allows
+/// identical uploads, accepts the request here; `put` later compares the bytes.
 pub(crate) fn check(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<(), Failure> {
     let ((module, version), repository) = (parse_target(request)?, cx.target()?);
     let identical = Settings::of(repository)?.redeploy == Redeploy::Identical;

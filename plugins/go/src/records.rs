@@ -1,5 +1,5 @@
-//! The format's records: their keys and contents. A module path never contains an `@`, so the first
-//! `@` of a key begins the version.
+//! The format's records: their keys and contents. A module path never contains an `@`, so the
+//! version begins after the first `@` of a key.
 //!
 //! | key | content |
 //! | --- | --- |

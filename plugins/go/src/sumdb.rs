@@ -1,6 +1,6 @@
-//! Requests for a checksum database, which the plugin passes on to upstreams. A hosted repository
-//! does not serve a checksum database. The go command then contacts the database directly, except
-//! for modules in `GONOSUMDB`.
+//! Checksum databases. A proxy passes requests for a checksum database on to its upstream. A hosted
+//! repository answers them with 404. The go command then contacts the database directly, except for
+//! modules in `GONOSUMDB`.
 
 use crate::module::Module;
 use crate::{hosted, proxy};
@@ -18,8 +18,8 @@ fn module(path: &[String]) -> Option<Module> {
     Module::unescape(module)
 }
 
-/// Names the module of a look-up in the intent. The host then excludes upstreams if the module is
-/// published here, so that they do not learn its name.
+/// Names the module of a look-up in the intent. If a hosted member of a group has the module, the
+/// host then leaves out the group's proxies, so that no upstream learns the name.
 pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
     let path = params.segments("path");
     let intent = Intent::read().subject(path.join("/"));
@@ -55,8 +55,8 @@ pub(crate) fn get(cx: &Context, _request: &Request, params: &Params<'_>) -> Resu
     })
 }
 
-/// Returns true if a hosted repository has the module. The error then says why no upstream was
-/// asked.
+/// Returns true if a hosted repository has the module. `get` then explains in its error why it
+/// asked no upstream.
 fn is_published(cx: &Context, module: &Module) -> Result<bool, Failure> {
     for source in cx.hosted()? {
         if hosted::versions(source, module)?.is_some() {

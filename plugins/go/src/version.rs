@@ -66,8 +66,9 @@ impl Version {
     }
 
     /// Returns the Unix time in ms of a pseudo-version's commit; `None` for other versions. The
-    /// pre-release of a pseudo-version ends with a time of 14 digits and 12 characters of the
-    /// commit hash. The part before them is empty or ends with `0`.
+    /// pre-release of a pseudo-version ends with a time of 14 digits, a hyphen and the start of the
+    /// commit hash. The text before the time is `0.` or ends with `.0.`. The pre-release begins
+    /// with the time only if the minor and the patch number are 0.
     pub(crate) fn commit_time(&self) -> Option<u64> {
         let (before, commit) = self.semver.pre.rsplit_once('-')?;
         let (base, time) = before.rsplit_once('.').map_or((None, before), |(base, time)| (Some(base), time));
@@ -85,9 +86,10 @@ impl Version {
         Timestamp { year, month, day, hour, minute, second, ms: 0 }.to_ms()
     }
 
-    /// Sort key for `@latest`, which names the highest key. Releases rank above pre-releases, which
-    /// rank above pseudo-versions. Compatible versions rank above incompatible ones. The version
-    /// number decides between equal ranks.
+    /// Sort key for `@latest`, which names the version with the highest key. Releases rank above
+    /// pre-releases, and pre-releases above pseudo-versions. Among versions of one kind, those with
+    /// `+incompatible` rank last. The version number decides between versions that are equal in
+    /// both respects.
     pub(crate) fn rank(&self) -> (bool, bool, bool, &semver::Version) {
         (!self.is_prerelease(), !self.is_pseudo(), !self.is_incompatible(), &self.semver)
     }

@@ -1,5 +1,5 @@
-//! Order of versions, with which the host matches the ranges of advisories: semver. An advisory
-//! writes `1.2.3` for a module's `v1.2.3`.
+//! Order of versions by semver. The host uses this order to check whether a version is in a range
+//! of an advisory. An advisory writes `1.2.3` for a module's `v1.2.3`.
 
 use packhouse_sdk::Versions;
 

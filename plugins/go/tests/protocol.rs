@@ -96,8 +96,8 @@ fn a_proxy_serves_what_the_upstream_has() {
     host.answer_upstream("GET", "/example.com/!far/@v/v1.2.0.info", 410, &[], b"");
     let get = |path: &str, status: u16| proxy.get(&format!("/example.com/!far/{path}")).send().expect(status);
     assert_eq!(get("@v/list", 200).text(), "v1.0.0\nv1.1.0\n");
-    // The log reports only the invalid line as left out. v2.0.0 is valid, but belongs to another
-    // path.
+    // The log reports only the invalid line as left out. The line v2.0.0 is valid, but this version
+    // can exist only at the path example.com/Far/v2.
     let fields = [("package", "example.com/Far"), ("versions", "1")];
     assert_eq!(host.log()[0].fields, fields.map(|(name, value)| (name.to_owned(), value.to_owned())));
     assert_eq!(get("@latest", 200).json()["Version"], "v1.1.0");
@@ -162,7 +162,7 @@ fn the_age_of_a_version_counts_from_its_first_sight_and_ignores_the_authors_time
     serves("v1.1.0", 404);
     let info = proxy.get("/example.com/far/@v/v1.0.0.info").send().expect(200).json();
     assert_eq!(info["Time"], "2020-01-01T00:00:00Z", "clients receive the author's time");
-    assert_eq!(host.versions("mirror")[0].published, Some(now + DAY), "the listed time is the first fetch");
+    assert_eq!(host.versions("mirror")[0].published, Some(now + DAY), "the first fetch decides the time");
     host.set_now(now + 2 * DAY);
     assert_eq!(list(), "v1.0.0\nv1.1.0\n");
     serves("v1.1.0", 200);
@@ -204,7 +204,7 @@ fn the_checksum_database_is_passed_through() {
     let requests = host.fetched().len();
     let ours = group.get("/sumdb/sum.golang.org/lookup/example.com/ours@v1.0.0").send().expect(404).text();
     assert!(ours.contains("example.com/ours is published in this repository"), "{ours}");
-    assert_eq!(host.fetched().len(), requests, "the database receives no name of our modules");
+    assert_eq!(host.fetched().len(), requests, "no upstream may receive the name of a hosted module");
     host.answer_upstream("GET", "/sumdb/sum.golang.org/lookup/example.com/none@v1.0.0", 404, &[], b"");
     let none = group.get("/sumdb/sum.golang.org/lookup/example.com/none@v1.0.0").send().expect(404).text();
     assert!(!none.contains("serves no checksum database"), "{none}");

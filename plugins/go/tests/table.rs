@@ -1,9 +1,9 @@
 //! The GOPROXY protocol as a table of requests and expected responses.
 //!
-//! The rows run in two environments. `protocol.rs` runs them on native code and an in-memory host.
-//! The workspace's tests include this file and run them on the WebAssembly component and the host's
-//! runtime. The two have different clocks, so rows must not depend on times, except on the time of
-//! a pseudo-version.
+//! Each row runs in two environments. In `protocol.rs`, the plugin is native code on an in-memory
+//! host. The workspace's tests include this file too; there, the plugin is a WebAssembly component
+//! in the host's runtime. The two environments have different clocks, so rows must not depend on
+//! times, except on the time of a pseudo-version.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 

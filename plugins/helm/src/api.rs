@@ -21,7 +21,7 @@ pub(crate) fn root(_cx: &Context, request: &Request, _params: &Params<'_>) -> Re
     Ok(Response::text(format!("A Helm chart repository: helm repo add NAME {}\n", request.address())))
 }
 
-/// `GET /api/charts`.
+/// Handles `GET /api/charts`: all versions of all charts.
 pub(crate) fn all(cx: &Context, _request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let listing = listing::all(cx)?.ok_or_else(index::missing)?;
     let mut out = Output::new(cx);
@@ -36,7 +36,7 @@ pub(crate) fn all(cx: &Context, _request: &Request, _params: &Params<'_>) -> Res
     json_response(out)
 }
 
-/// `GET /api/charts/NAME`.
+/// Handles `GET /api/charts/NAME`: all versions of one chart.
 pub(crate) fn versions(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     let chart = params.segment("name");
     let versions = listing::of(cx, chart)?;
@@ -48,7 +48,7 @@ pub(crate) fn versions(cx: &Context, _request: &Request, params: &Params<'_>) ->
     json_response(out)
 }
 
-/// `GET /api/charts/NAME/VERSION`.
+/// Handles `GET /api/charts/NAME/VERSION`: one version.
 pub(crate) fn version(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     let (chart, number) = (params.segment("name"), params.segment("version"));
     let found = listing::of(cx, chart)?.into_iter().find(|one| one.chart.version == number);

@@ -12,7 +12,7 @@ const MAX_RATIO: u64 = 100;
 const SMALL: u64 = 16 << 20;
 /// The most entries of an archive.
 const MAX_ENTRIES: u32 = 50_000;
-/// The largest extension of a header, in bytes.
+/// The largest extended header, in bytes.
 const MAX_HEADER: u64 = 64 << 10;
 
 /// Reads the Chart.yaml in an archive.

@@ -5,11 +5,11 @@
 
 use serde_json::{Map, Value};
 
-/// The most levels of a document.
+/// The most nested levels in a document.
 const MAX_DEPTH: usize = 32;
 
-/// A line: its indentation, its text, and the spaces at its end, which are part of a literal
-/// scalar. A blank line has an empty `text`, and `tail` contains all its spaces.
+/// A line of the document. `tail` contains the spaces at its end, which matter only in a literal
+/// scalar. In a blank line, `text` is empty, and `tail` contains all spaces.
 #[derive(Clone, Copy, Debug)]
 struct YamlLine<'a> {
     indent: usize,
@@ -319,8 +319,8 @@ mod tests {
     }
 
     proptest! {
-        /// Compares the result of this reader, if it has one, with the full reader's. The texts
-        /// contain no numbers, which only this reader returns as text.
+        /// Compares this reader with the full reader, for each text that this reader accepts. The
+        /// texts contain no numbers, because only this reader returns a number as text.
         #[test]
         fn it_agrees_with_the_full_reader(text in "([ ]{0,4}((- )?[a-c]{1,2}:?( [a-c'\"|>-]{0,4}| \\|)?[ \u{a0}]{0,2})?\n){1,6}") {
             if let Some(read) = mapping(&text) {

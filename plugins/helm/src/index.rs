@@ -43,8 +43,8 @@ pub(crate) fn missing() -> Failure {
     Failure::not_found("There is no index of charts in this repository")
 }
 
-/// Returns the fields that come after the charts. The plugin `cm-push` finds the API of ChartMuseum
-/// below the `contextPath`.
+/// Returns the fields that come after the charts. Helm's plugin `cm-push` finds the API of
+/// ChartMuseum below the `contextPath`.
 fn last_fields(generated: &str, address: &str) -> Map<String, Value> {
     let path = address.split_once("://").map_or(address, |(_, rest)| rest);
     let path = path.find('/').and_then(|at| path.get(at..)).unwrap_or_default();

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 #[serde(default)]
 pub(crate) struct ListedChart {
     pub(crate) chart: Chart,
-    /// Publication time: RFC 3339 text, unchanged from the upstream's index. Empty if the index
-    /// does not state it.
+    /// Publication time as RFC 3339 text. A proxy takes the text unchanged from the upstream's
+    /// index. Empty if that index does not state the time.
     pub(crate) created: String,
     /// SHA-256 in hex.
     pub(crate) digest: Option<String>,

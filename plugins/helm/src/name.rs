@@ -38,7 +38,7 @@ pub(crate) fn file(name: &str, version: &str) -> String {
     format!("{name}-{version}.tgz")
 }
 
-/// Returns the pairs of a chart name and a version that have this file name.
+/// Returns each pair of a chart name and a version that has this file name.
 pub(crate) fn splits(file: &str) -> Vec<(&str, &str)> {
     let Some(stem) = file.strip_suffix(".tgz") else { return Vec::new() };
     let splits = stem.match_indices('-').filter_map(|(at, _)| {
@@ -48,7 +48,7 @@ pub(crate) fn splits(file: &str) -> Vec<(&str, &str)> {
     splits.filter(|(name, number)| is_name(name) && version(number).is_some()).take(MAX_SPLITS).collect()
 }
 
-/// Names, in an intent, each chart that the file may belong to.
+/// Adds all charts that may own the file to an intent.
 pub(crate) fn about_file(intent: Intent, file: &str) -> Intent {
     let chart = file.strip_suffix(".prov").unwrap_or(file);
     splits(chart).into_iter().fold(intent, |intent, (name, _)| intent.about_package(name))

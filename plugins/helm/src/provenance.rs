@@ -15,7 +15,7 @@ pub(crate) struct SignedFile {
     pub(crate) sha256: String,
 }
 
-/// Reads an uploaded signature.
+/// Reads an uploaded signature. Returns the file that was signed.
 ///
 /// # Errors
 /// 400 `invalid_provenance` if the file is not a signature of exactly one chart.

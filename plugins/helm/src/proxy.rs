@@ -1,10 +1,10 @@
 //! Serves a proxy: the upstream's index with addresses of this server, and the upstream's files,
 //! which must match the digests in the index.
 //!
-//! Each list requests and parses the index. The host caches the index for as long as the
-//! repository's settings say. The plugin stores a record of each version whose file it fetches. The
-//! records later show which versions the upstream has dropped, and let the plugin serve a file
-//! without reading the index.
+//! The plugin requests and parses the index for each list that it serves. The host caches the index
+//! for as long as the repository's settings say. The plugin stores a record of each version whose
+//! file it fetches. The records later show which versions the upstream has dropped, and let the
+//! plugin serve a file without reading the index.
 
 use crate::listed::{ChartListing, ListedChart};
 use crate::media_types::{MEDIA_TYPE, PROVENANCE_TYPE};
@@ -19,11 +19,12 @@ use packhouse_sdk::{
 
 /// The largest index, in bytes. The indexes of the largest repositories have several million bytes.
 const MAX_INDEX: u64 = 16 << 20;
-/// Bytes of the index that are read at once.
+/// Bytes of the index that the plugin reads in one call.
 const PIECE: u32 = 1 << 20;
 
-/// Returns the upstream's charts that may be offered. Returns `None` if the upstream has no index
-/// or refuses to send it.
+/// Returns the charts that the proxy may offer: versions in the upstream's index, and fetched
+/// versions that the index no longer lists. Returns `None` if the upstream has no index or refuses
+/// to send it.
 pub(crate) fn listing(cx: &Context, proxy: &Repository) -> Result<Option<ChartListing>, Failure> {
     let Some(mut listing) = fetch_index(cx, proxy, None)? else { return Ok(None) };
     let gone = withdraw(proxy, &listing)?;
@@ -65,7 +66,7 @@ fn fetch_index(
 }
 
 /// Reads an index into memory that is allocated once. A buffer that grows by doubling would
-/// temporarily need three times as much.
+/// temporarily need three times as much memory.
 fn read_all(body: &Blob) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::with_capacity(usize::try_from(body.size()?).unwrap_or_default());
     loop {
@@ -120,7 +121,7 @@ fn listed_version(one: &ListedChart) -> Version {
 }
 
 /// Serves the file of a chart, or its signature. Returns `None` if the upstream does not have the
-/// file, or if the version must not be offered.
+/// file, or if the host does not allow the proxy to offer the version.
 pub(crate) fn file(cx: &Context, proxy: &Repository, file_name: &str) -> Result<Option<Response>, Failure> {
     let signed = file_name.strip_suffix(".prov");
     let file = signed.unwrap_or(file_name);

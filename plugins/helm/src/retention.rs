@@ -1,4 +1,4 @@
-//! Facts about versions for retention: whether they are pre-releases (semver).
+//! Tells the host which versions are pre-releases (semver), for retention rules.
 
 use crate::{Helm, name};
 use packhouse_sdk::{Context, Failure, Retention, VersionFacts, VersionId};

@@ -1,4 +1,4 @@
-//! Publishes charts and their signatures, sent as a body or in ChartMuseum's form.
+//! Publishes charts and their signatures. Clients send them as a body or in ChartMuseum's form.
 
 use crate::archive;
 use crate::provenance::{self, SignedFile, invalid_provenance};
@@ -88,8 +88,8 @@ fn fields<const N: usize>(parts: Vec<Part>, names: [&str; N]) -> Result<[Option<
     Ok(found)
 }
 
-/// Checks the size of a chart, its archive, the file name in the path and the signature, and then
-/// stores the chart.
+/// Stores a chart. Before that, checks its size, its archive, its signature, and the file name in
+/// the path.
 fn store(
     cx: &Context,
     file: &Blob,
@@ -156,8 +156,8 @@ fn commit(repository: &Repository, settings: &Settings, record: &ChartRecord) ->
     })
 }
 
-/// Returns the new record if the publish of an existing version adds the missing signature. Returns
-/// `None` if the publish changes nothing.
+/// Checks a publish of a version that exists already. Returns the changed record if the publish
+/// adds a signature to a version without one, and `None` if it changes nothing.
 ///
 /// # Errors
 /// 409 if the setting `redeploy` is not `identical`, or if the chart or its signature differs.

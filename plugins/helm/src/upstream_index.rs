@@ -74,7 +74,7 @@ fn in_blocks(text: &str, base: &str, only: Option<&str>) -> Option<UpstreamIndex
             known |= name == "apiVersion" && block_yaml::scalar(rest)? == "v1";
             chart = None;
         } else if !inside {
-            // The line belongs to another member of the index, which is not needed.
+            // The line belongs to a member of the index that the plugin does not need.
         } else if content.starts_with("- ") && chart.as_ref().is_some_and(|(own, _)| indent >= *own) {
             item = Some((start, indent));
         } else {

@@ -1,6 +1,6 @@
 //! Writes YAML that every reader understands in the same way: block style, with each text in double
-//! quotes and with only printable characters. A client that cannot read a single text cannot read
-//! the whole index.
+//! quotes and with only printable characters. If a client cannot read one of the texts, it cannot
+//! read any part of the index.
 
 use serde_json::{Map, Value};
 use std::fmt::Write as _;

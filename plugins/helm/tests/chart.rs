@@ -1,4 +1,4 @@
-//! Builder of charts like those of `helm package`, with the same bytes each time.
+//! Builds charts like those of `helm package`. The same arguments always give the same bytes.
 
 #![allow(dead_code, unreachable_pub, reason = "each user of this file needs only some of it")]
 #![allow(clippy::unwrap_used, reason = "tests must fail loudly")]

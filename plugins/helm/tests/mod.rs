@@ -1,4 +1,5 @@
-//! Protocol tests: requests as clients send them, against the native code and a host in memory.
+//! Protocol tests. They send requests as clients do. The plugin runs as native code with an
+//! in-memory host.
 
 mod chart;
 mod protocol;

@@ -1,5 +1,5 @@
-//! Runs the protocol table with the in-memory host. Further tests need more than a row of the
-//! table: the order of the index, states, presentation.
+//! Runs the protocol table with the in-memory host. The other tests check behaviour that a row of
+//! the table cannot express: the order of the index, states, presentation.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 

@@ -3,7 +3,7 @@
 //! `protocol.rs` runs the rows against the native code and the in-memory host. The workspace's
 //! tests include this file, and run the same rows against the compiled component in the real
 //! runtime. Times differ between the two runs, so no row depends on a time. All rows run in one
-//! repository, in this order.
+//! repository, in the order of [`cases`].
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
@@ -47,7 +47,7 @@ fn get(name: &str, path: &str, status: u16) -> Case {
     Case::new(name, "GET", path, status)
 }
 
-/// Publishes a chart like curl, as a body.
+/// Returns a case that publishes a chart as a body, like curl.
 fn raw(name: &str, file: &[u8], status: u16) -> Case {
     Case::new(name, "POST", "/api/charts", status)
         .with("content-type", "application/x-www-form-urlencoded")

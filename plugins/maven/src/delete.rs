@@ -1,5 +1,5 @@
-//! `DELETE` of a file, a folder, or uploaded metadata. A version disappears from the listing with
-//! its last file.
+//! `DELETE` of a file, a folder, or uploaded metadata. When the last file of a version is deleted,
+//! the version disappears from the listing.
 
 use crate::answer::{bad_path, missing, parse};
 use crate::hosted::is_folder;
@@ -12,8 +12,8 @@ use packhouse_sdk::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Files that one commit deletes. Each file takes three of the 10,000 changes that a commit may
-/// have.
+/// Number of files that one commit deletes. Each file takes three of the 10,000 changes that a
+/// commit may have.
 const PAGE: u32 = 1000;
 
 pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
@@ -114,8 +114,9 @@ fn metadata(repository: &Repository, folder: &str, now: u64) -> Result<(), Failu
     Ok(())
 }
 
-/// Removes everything below a folder, a thousand files at a time. Each step is atomic, and a client
-/// can repeat a deletion that was interrupted. Returns false if nothing is stored below the folder.
+/// Removes everything below a folder, a thousand files at a time. Each of these steps is atomic. If
+/// a deletion is interrupted, the client can repeat it. Returns false if nothing is stored below
+/// the folder.
 pub(crate) fn folder(repository: &Repository, folder: &str, now: u64) -> Result<bool, Failure> {
     let mut artifacts = BTreeMap::new();
     let mut after = records::files_in(folder);

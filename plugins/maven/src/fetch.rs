@@ -52,9 +52,10 @@ struct Sidecar<'a> {
     algorithm: Algorithm,
 }
 
-/// Serves a checksum file of a hosted repository. A checksum that was uploaded before its file can
-/// be read back. `HEAD` finds only checksums that a client uploaded: Ivy assumes that any other
-/// checksum belongs to the file of another publisher, and stops publishing.
+/// Serves a checksum file of a hosted repository. Clients can also read a checksum that was
+/// uploaded and still waits for its file. `HEAD` finds only checksums that a client uploaded. If
+/// `HEAD` found a computed checksum, Ivy would assume that another publisher uploaded the file, and
+/// would stop publishing.
 fn get_checksum(
     cx: &Context,
     repository: &Repository,

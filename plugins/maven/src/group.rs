@@ -1,6 +1,6 @@
 //! Reads of a group. A file comes from the first member that has it, and the metadata of all
-//! members is merged. The host decides which members may serve a name. This module removes names
-//! that an upstream must not list from the upstream's documents.
+//! members is merged. The host decides which members may serve a name. If an upstream's document
+//! has names that the upstream must not list, this module removes them.
 
 use crate::answer::{document_response, missing};
 use crate::index::{self, IndexDocument};
@@ -125,8 +125,8 @@ fn merge(one: MavenMetadata, other: MavenMetadata) -> MavenMetadata {
     newer
 }
 
-/// For each classifier and extension, the file that was updated last. If both have the same time,
-/// the file of `newer` wins.
+/// Returns the file that was updated last for each classifier and extension. If two files have the
+/// same time, the file of `newer` wins.
 fn newest_files(newer: Vec<SnapshotFile>, older: Vec<SnapshotFile>) -> Vec<SnapshotFile> {
     let mut files = newer;
     for file in older {

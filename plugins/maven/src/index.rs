@@ -9,8 +9,9 @@ use crate::snapshot::NewestBuilds;
 use crate::version::{MavenVersion, is_snapshot};
 use packhouse_sdk::{Entry, Error, Repository};
 
-/// Records that a scan reads at a time. Most artifacts fit into one page; for an artifact with many
-/// versions, one page is enough to see that it has many.
+/// Number of records that a scan reads in one page. The records of most artifacts fit into one
+/// page. If an artifact has more than [`many_versions::MANY`] versions, the first page already
+/// shows it.
 const PAGE: u32 = 100;
 
 /// A document with the time of its last change, in ms since 1970 (0 if unknown).
@@ -61,8 +62,8 @@ struct FolderContent {
 }
 
 impl FolderContent {
-    /// Reads the records, with a single scan if there are few versions. Version records come last,
-    /// so the scan can stop at them if there are many.
+    /// Reads the records. One scan is enough if there are few versions. If there are many versions,
+    /// the scan stops early, because version records come last.
     fn read(repository: &Repository, folder: &str) -> Result<Self, Error> {
         let prefix = records::about(folder);
         let mut content = Self::default();

@@ -127,8 +127,9 @@ impl PathTarget {
 
 impl PathTarget {
     /// The artifacts, as `group:artifact`, that the target may belong to. A file in Maven's layout
-    /// belongs to one artifact. Any other file may be in the folder of an artifact or of a version,
-    /// which gives up to two artifacts. Listings have none.
+    /// belongs to one artifact. The folder of any other file may be an artifact's folder or a
+    /// version's folder. The result then has the artifact of each case. Listings belong to no
+    /// artifact.
     pub(crate) fn packages(&self) -> Vec<String> {
         match self {
             Self::Checksum(of, _) => of.packages(),
@@ -166,8 +167,8 @@ impl FilePath {
 
     /// Returns true if the bytes of the file may change. This holds for snapshots without a
     /// timestamp, and for files that belong to no artifact, such as a catalogue. A file outside of
-    /// Maven's layout counts as part of a release if the name of one of its folders looks like a
-    /// version.
+    /// Maven's layout cannot change if it seems to be part of a release: the name of one of its
+    /// folders looks like a version.
     pub(crate) fn may_change(&self) -> bool {
         match &self.item {
             Some(item) => item.kind == FileKind::Moving,

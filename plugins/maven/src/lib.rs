@@ -1,8 +1,8 @@
 //! Format plugin for the Maven 2 repository layout, which Maven, Gradle, sbt and other tools use.
 //!
-//! Files are stored as they are. The plugin generates checksums, `maven-metadata.xml` and listings
-//! from the files, so that clients need not keep them correct. The page docs/clients/maven.md
-//! describes the requests and the decisions.
+//! The plugin stores files unchanged. It generates checksums, `maven-metadata.xml` and listings
+//! from the stored files, so clients need not keep these documents correct. The page
+//! docs/clients/maven.md describes the requests and the design decisions.
 
 mod answer;
 mod archetypes;

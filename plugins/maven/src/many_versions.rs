@@ -1,6 +1,7 @@
-//! Reads the versions of artifacts with many versions. The keys of the records alone give the
-//! versions. The time of the last change is cached for each run of adjacent keys. After a publish,
-//! only the run with the new version is read again.
+//! Reads the versions of artifacts with many versions. The keys of the records contain the
+//! versions. The plugin cuts the sorted keys into runs of adjacent keys. For each run, the host
+//! caches the time of the last change. After a publish, the plugin reads only the records of the
+//! changed run again.
 
 use crate::records;
 use crate::version::MavenVersion;
@@ -50,8 +51,9 @@ pub(crate) fn read(repository: &Repository, folder: &str) -> Result<ManyVersions
     Ok(ManyVersions { versions, modified })
 }
 
-/// Returns the name under which the host caches the time of a run of keys. The name contains the
-/// versions of the run, so that the cached time depends only on the records of these versions.
+/// Returns the name under which the host caches the time of the last change in a run of keys. The
+/// name contains the versions of the run, so that the cached time depends only on the records of
+/// these versions.
 fn piece_name(prefix: &str, run: &[String]) -> String {
     let mut name = format!("changed\n{prefix}\n");
     for key in run {

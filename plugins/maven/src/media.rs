@@ -1,5 +1,5 @@
-//! `Content-Type` of a file, from a fixed list: a publisher cannot decide how browsers treat the
-//! file.
+//! `Content-Type` of a file, from a fixed list. Publishers therefore cannot decide how browsers
+//! treat the file.
 
 /// The media type for a file's extension. Unlisted types, and types that a browser could run, are
 /// `application/octet-stream`.

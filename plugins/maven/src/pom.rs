@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 pub(crate) const LIMIT: u64 = 4 << 20;
 /// Deepest nesting of elements that is read.
 const DEPTH: usize = 64;
-/// Most replacements of properties in one value.
+/// Maximum number of property references that are replaced in one value.
 const ROUNDS: usize = 4;
-/// Longest value after properties are replaced, in bytes.
+/// Longest value, in bytes, after the replacement of properties.
 const VALUE: usize = 4 << 10;
 
 /// A licence as a POM states it.

@@ -46,7 +46,8 @@ fn encoded(path: &str) -> String {
     format!("/{}", segments.join("/"))
 }
 
-/// Prepares a fetch of a file. The host lists the file with its version if the file belongs to one.
+/// Prepares a fetch of a file. If the file belongs to a version, the host lists it with the
+/// version.
 fn listed_fetch(cx: &Context, method: &str, file: &FilePath) -> Fetch {
     let fetch = unlisted_fetch(cx, method, file);
     match &file.item {

@@ -67,8 +67,8 @@ fn check_coordinates(file: &FilePath) -> Result<(), Failure> {
     file.item.as_ref().map_or(Ok(()), VersionFile::check).map_err(refused)
 }
 
-/// Refuses an upload of an existing file before its bytes arrive. If the same bytes may be sent
-/// again, only another size is refused here.
+/// Refuses an upload of an existing file before its bytes arrive. If a client may send the same
+/// bytes again, this check refuses only a body of another size.
 pub(crate) fn check(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<(), Failure> {
     let PathTarget::File(file) = parse(request)? else { return Ok(()) };
     if file.may_change() {
@@ -232,8 +232,8 @@ fn answer_repeated(
     }
 }
 
-/// Returns true if the same bytes may be sent again. For a build of a snapshot they may, because
-/// the upload is a retry. For any other file, the setting `redeploy` decides.
+/// Returns true if the same bytes may be sent again. The files of a snapshot's build may be sent
+/// again, because such an upload is a retry. For any other file, the setting `redeploy` decides.
 fn may_repeat(repository: &Repository, file: &FilePath) -> Result<bool, Failure> {
     match &file.item {
         Some(VersionFile { kind: FileKind::Unique(_), .. }) => Ok(true),
@@ -345,8 +345,9 @@ fn store_pending(
     Ok(())
 }
 
-/// Stores an uploaded document, which is served as long as it agrees with the stored files. Only
-/// such documents name the plugins of a group, so each plugin in the document also gets a record.
+/// Stores an uploaded document, which is served as long as it agrees with the stored files. The
+/// plugins of a group are known only from uploaded documents. Each plugin that the document names
+/// therefore gets a record, too.
 fn put_metadata(cx: &Context, folder: &str, body: &Blob) -> Result<Response, Failure> {
     let (repository, now) = (cx.target()?, cx.now());
     let bytes = body.read_all(metadata::LIMIT)?;

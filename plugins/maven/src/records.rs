@@ -4,11 +4,12 @@
 //! | --- | --- |
 //! | `f/<path>` | a file: its digests, size and time |
 //! | `c/<path>` | checksums that arrived before their file |
-//! | `s/<path>` | in proxies: the stated signatures of a file |
+//! | `s/<path>` | in proxies: the signatures that the plugin stated to the host for a file |
+//! | `u/<folder>` | in proxies: the versions of the artifact that the upstream has offered |
 //! | `a/<folder>//v/<version>` | a version of the artifact, with the time of its last change |
 //! | `a/<folder>//m` | the `maven-metadata.xml` that a client uploaded, byte by byte |
 //! | `a/<folder>//p/<artifact>` | a plugin that the group's metadata names |
-//! | `a/<folder>//t` | the time of the last other change of the folder's metadata |
+//! | `a/<folder>//t` | the time of the last upload of metadata or the last deletion in the folder |
 //!
 //! No path contains two slashes in a row. One scan of `a/<folder>//` therefore reads everything
 //! that the metadata of a folder is generated from, and nothing of the folders below it. Each

@@ -56,7 +56,7 @@ pub(crate) fn attest_signature(
     Ok(())
 }
 
-/// Adds the statements of signatures that arrived before a file to the upload of the file.
+/// Adds statements to the upload of a file: one for each signature that arrived before the file.
 pub(crate) fn attest_file(
     repository: &Repository,
     change: &mut Transaction,

@@ -1,4 +1,4 @@
-//! Proxies and groups whose upstreams send unusual documents and checksums.
+//! Tests of proxies and groups whose upstreams send unusual documents and checksums.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
@@ -54,7 +54,7 @@ fn metadata_that_maven_can_read_is_accepted() {
         proxy(&host, "second", json!({}));
         let both = host.mount::<Maven>("both", "group", json!({})).members(&["central", "second"]);
         host.answer_upstream("GET", METADATA, 200, &[], &bytes);
-        assert_eq!(central.get(METADATA).send().expect(200).body, bytes, "the bytes of the upstream");
+        assert_eq!(central.get(METADATA).send().expect(200).body, bytes, "not the upstream's bytes");
         assert!(both.get(METADATA).send().expect(200).text().contains("<version>1.0</version>"));
     }
 }
@@ -200,7 +200,7 @@ fn a_group_merges_the_archetype_catalogues_of_its_members() {
     assert_eq!(
         all.get(CATALOGUE).send().expect(200).text(),
         upstream,
-        "the bytes of the only member that has it"
+        "the group must serve the bytes of the only member with a catalogue"
     );
     own.put(CATALOGUE).body(catalogue(&[("b", "1"), ("c", "2")])).send().expect(201);
     let text = all.get(CATALOGUE).send().expect(200).text().to_owned();

@@ -1,5 +1,5 @@
-//! Protocol tests: requests as clients send them, to the plugin as native code. A host in memory
-//! takes the place of the server.
+//! Protocol tests. They send client requests to the plugin, which runs as native code on an
+//! in-memory host.
 
 mod lenient;
 mod protocol;

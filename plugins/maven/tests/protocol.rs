@@ -82,7 +82,7 @@ fn metadata_of_many_versions_reads_only_the_changed_run() {
     };
     (0..64).for_each(publish);
     assert_newest(63);
-    assert_eq!(host.take_piece_counts(), (0, 0), "few versions are read without pieces");
+    assert_eq!(host.take_piece_counts(), (0, 0), "metadata of few versions must not use cached pieces");
     (64..500).for_each(publish);
     assert_newest(499);
     host.take_piece_counts();

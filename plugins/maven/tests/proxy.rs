@@ -1,5 +1,5 @@
-//! Tests of the signatures that a proxy states to the host: each once, and for exactly the bytes
-//! that the proxy serves. The upstream is in memory.
+//! Tests of the signatures that a proxy states to the host. It states each signature once, and only
+//! about the bytes that it serves. The upstream is in memory.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 

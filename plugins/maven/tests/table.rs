@@ -134,7 +134,8 @@ fn mvn_deploy() -> Vec<Case> {
     cases
 }
 
-/// Overwrite Protection applies to each path: a second version and a later classifier are accepted.
+/// Overwrite Protection applies to each path separately. A second version is accepted, and so is a
+/// classifier that is uploaded later.
 fn mvn_deploy_again() -> Vec<Case> {
     let at = |name: &str| format!("/org/example/lib/{name}");
     let metadata = at("maven-metadata.xml");

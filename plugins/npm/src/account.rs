@@ -88,8 +88,8 @@ pub(crate) fn create_token(
     Err(Failure::new(410, "NPM_CLI_TOKEN_CREATE_DISABLED", text))
 }
 
-/// `npm token list`. Tokens are not bound to client addresses. Leaves out the member
-/// `cidr_whitelist`, because clients would show even an empty list.
+/// `npm token list`. Leaves out the member `cidr_whitelist`: tokens are not bound to client
+/// addresses, and clients would show even an empty list.
 pub(crate) fn tokens(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     request.caller().ok_or_else(anonymous)?;
     let tokens = cx.identity().tokens()?;

@@ -76,7 +76,7 @@ pub(crate) fn of_upstream(answer: &[u8], sha512: &str) -> Vec<(String, Vec<u8>)>
 }
 
 /// Parses a bundle and returns its predicate type and content. Checks that the bundle is about this
-/// tarball. Does not check the signature: that is the task of clients that trust the signer.
+/// tarball. Does not check the signature, which is the task of clients that trust the signer.
 fn bundle(name: &str, text: &str, sha512: &str) -> Result<(String, Value), Failure> {
     let refuse = |problem: &str| invalid(&format!("the attestation {name} {problem}"));
     let bundle: Value = serde_json::from_str(text).map_err(|_| refuse("is not a JSON document"))?;

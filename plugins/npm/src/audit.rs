@@ -101,8 +101,8 @@ fn ask_all(
     Ok(left_out.or_failure(answers)?.unwrap_or_default())
 }
 
-/// Asks the proxy's upstream about the packages that the host permits to request from it. Returns
-/// `None` if the request names no such package.
+/// Passes the audit on to the proxy's upstream, without the packages that the host withholds from
+/// upstreams. Returns `None` if no package is left.
 fn ask(
     cx: &Context,
     proxy: &Repository,

@@ -1,6 +1,6 @@
-//! Audit requests: the packages that a request names, and the request without withheld packages. An
-//! audit tells an upstream which packages a project uses. It must not contain the organization's
-//! own package names.
+//! Audit requests. An audit request tells an upstream which packages a project uses. The upstream
+//! must not learn the organization's own package names, so the plugin removes withheld packages
+//! from the request. These are the packages whose names the host withholds from upstreams.
 
 use packhouse_sdk::{Blob, Error, Failure, ReadAt};
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// Maximum number of bytes of a decompressed request, because the plugin holds the whole tree in
 /// memory.
 const LIMIT: u64 = 8 << 20;
-/// Members of a dependency that stay in a rewritten request.
+/// Members of a dependency in a tree that stay when the plugin rewrites the request.
 const FACTS: [&str; 5] = ["version", "integrity", "dev", "optional", "peer"];
 
 /// A parsed audit request.
@@ -131,7 +131,7 @@ fn aliased(range: &Value) -> Option<&str> {
 }
 
 /// Collects the packages in the `dependencies` and `requires` of a tree. The JSON parser limits the
-/// depth of a tree, and so the recursion.
+/// depth of a tree, and with it the depth of the recursion.
 fn collect(tree: &Map<String, Value>, names: &mut BTreeSet<String>) {
     for (name, range) in members(tree, "requires") {
         names.insert(name.clone());
@@ -145,8 +145,8 @@ fn collect(tree: &Map<String, Value>, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns the requirements and dependencies of a tree without these packages. Each dependency
-/// keeps only the members that an audit needs.
+/// Returns the members `requires` and `dependencies` of a tree, without the withheld packages. Each
+/// dependency keeps only the members that an audit needs.
 fn pruned(tree: &Map<String, Value>, withheld: &BTreeSet<String>) -> Map<String, Value> {
     let is_withheld = |name: &str, range: Option<&Value>| {
         withheld.contains(name) || range.and_then(aliased).is_some_and(|name| withheld.contains(name))

@@ -35,8 +35,8 @@ pub(crate) fn affected<'a>(advisory: &Advisory, versions: &[&'a str]) -> Vec<&'a
 }
 
 /// Adds the advisories of another upstream. Leaves out an advisory that an earlier upstream lists
-/// for the same package. Adds all advisories of one upstream with the same address, because each of
-/// them has another range of versions.
+/// for the same package. One upstream may list several advisories with the same address, each for a
+/// different range of versions. Adds all of these.
 pub(crate) fn add(merged: &mut Map<String, Value>, upstream: Map<String, Value>) {
     for (name, advisories) in upstream {
         let Value::Array(advisories) = advisories else { continue };
@@ -68,8 +68,8 @@ pub(crate) fn merge(upstream: &mut Map<String, Value>, known: BTreeMap<String, V
     }
 }
 
-/// Returns true if an upstream's advisory is the same as a local one. The upstream's address then
-/// ends with the id or an alias of the local advisory.
+/// Returns true if an upstream's advisory is the same as a local one. It is the same if its address
+/// ends with a slash and the id or an alias of the local advisory.
 pub(crate) fn is_same(other: &Value, advisory: &Advisory) -> bool {
     let url = other.get("url").and_then(Value::as_str).unwrap_or_default();
     let ends = |id: &String| {

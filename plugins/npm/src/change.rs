@@ -125,8 +125,8 @@ fn checked(text: Option<String>) -> Result<Option<String>, Failure> {
     }
 }
 
-/// Returns the tags that the client sent, and always a `latest`: if the client sent none, the
-/// stored one stays. A new or moved tag must name an existing version.
+/// Returns the tags that the client sent. If the client did not send `latest`, adds the stored
+/// `latest`. A new or moved tag must name an existing version.
 fn retagged(
     repository: &Repository,
     name: &PackageName,

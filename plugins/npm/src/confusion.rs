@@ -2,23 +2,24 @@
 //! client publishes with the archive. Installers select dependencies by the manifest, but run the
 //! files of the archive. The repository therefore serves the values from the archive.
 //!
-//! Clients change some members between the file that they pack and the document that they send.
-//! This module normalizes both before it compares them. If they are then equal, the repository
-//! serves the client's manifest. Clients make these changes:
+//! Some differences are harmless: clients themselves change members of the `package.json` before
+//! they send it as the manifest. This module therefore normalizes the archive's `package.json` and
+//! the manifest before it compares them. If the normalized members are equal, the repository serves
+//! the client's manifest. Clients make these changes:
 //!
 //! - `dependencies` and similar members, npm: lists and texts become objects. Addresses of git
 //!   hosts get one spelling. A bundled package that is not a dependency becomes a dependency with
 //!   the range `*`.
-//! - `dependencies`, yarn 1 and old npm: the client removes the optional dependencies, or adds
-//!   them.
+//! - `dependencies`, yarn 1 and old npm: the client removes the optional dependencies from this
+//!   member, or adds them to it.
 //! - `scripts`, npm and pnpm: the client removes the path before a dependency's program.
 //! - `scripts`, npm, pnpm and yarn 1: a `*.gyp` file adds `install`, a `server.js` adds `start`.
-//! - `bin`, all but yarn 4: a text, a list and `directories.bin` become an object of plain names
-//!   and paths. yarn 1 leaves out programs with other names, and paths outside the package's
-//!   folder.
+//! - `bin`, all clients but yarn 4: a text, a list and `directories.bin` become an object of plain
+//!   names and paths. yarn 1 leaves out programs with other names, and programs outside the
+//!   package's folder.
 //!
-//! Clients also replace workspace and catalog ranges and `publishConfig`, but in the archive too.
-//! The two sides therefore stay equal.
+//! Clients also replace workspace ranges, catalog ranges and `publishConfig`. They replace these in
+//! the archive too, so the archive and the manifest stay equal.
 
 use crate::bin;
 use crate::difference::Difference;
@@ -54,9 +55,10 @@ type ManifestMembers = Map<String, Value>;
 /// Texts by name.
 type Texts = BTreeMap<String, String>;
 
-/// Replaces members that decide what clients install and run. The new values are those of the
-/// archive. Replaces a member only if no client could have made the published value from the
-/// archive's `package.json`. Returns the first difference of each replaced member.
+/// Replaces differing members of the published manifest with the archive's members. Compares only
+/// members that decide what clients install and run. Leaves a member unchanged if a client could
+/// have made the published value from the archive's `package.json`. Returns the first difference of
+/// each replaced member.
 pub(crate) fn settle(
     name: &PackageName,
     published: &mut ManifestMembers,
@@ -97,8 +99,8 @@ fn replace(published: &mut ManifestMembers, member: &str, value: Option<Value>) 
     }
 }
 
-/// Returns the requirements in a member as an object. Converts a list or a text as clients do.
-/// Drops comments and ranges that are not texts from an object.
+/// Returns a member that lists packages, such as `dependencies`, as an object of names and ranges.
+/// Converts a list or a text as clients do. Leaves out comments, and ranges that are not texts.
 fn requirements_object(own: &ManifestMembers, member: &str) -> Option<Value> {
     let all: ManifestMembers = match own.get(member)? {
         Value::Object(all) => {
@@ -193,8 +195,8 @@ fn required(manifest: &ManifestMembers) -> Texts {
     all
 }
 
-/// Returns the packages in a member and their ranges. The member is an object, or in old manifests
-/// a list or a text.
+/// Returns the range of each package in a member such as `dependencies`. The member is an object,
+/// or in old manifests a list or a text.
 fn requirements(manifest: &ManifestMembers, member: &str) -> Texts {
     match manifest.get(member) {
         Some(Value::Object(all)) => {
@@ -241,9 +243,9 @@ fn bundled(manifest: &ManifestMembers) -> BTreeSet<String> {
     }
 }
 
-/// Returns the git repository that a requirement names, in one spelling such as
-/// `github:user/project`. npm accepts several spellings of a repository, and publishes its own.
-/// Returns `None` if the requirement does not name a repository at a known git host.
+/// Returns the git repository that a range names, in one spelling such as `github:user/project`.
+/// npm accepts several spellings of a repository, and publishes another spelling than the archive
+/// has. Returns `None` if the range does not name a repository at a known git host.
 fn hosted(text: &str) -> Option<String> {
     let (address, commit) = text.trim().split_once('#').unwrap_or((text.trim(), ""));
     let (host, path) = located(address)?;

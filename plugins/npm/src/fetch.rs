@@ -57,8 +57,9 @@ fn package(cx: &Context, request: &Request, name: &PackageName) -> Result<Respon
 }
 
 /// Renders the packument from the repositories that have the package. The host caches the packument
-/// of a hosted repository as one piece. If the package has many versions, the host instead caches
-/// pieces of runs of versions.
+/// of a hosted repository as one piece, that is, a text with a name. If the package has many
+/// versions, the host instead caches several pieces, each with some neighbouring versions. The
+/// module `pieces` renders these.
 fn render(
     cx: &Context,
     request: &Request,

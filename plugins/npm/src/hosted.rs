@@ -31,8 +31,9 @@ pub(crate) fn add(
     });
     let prefix = records::versions(name);
     if alone {
-        // `runs` reads only keys. The records of a package with many versions need not be read,
-        // because the host caches their pieces.
+        // `runs` divides the versions into runs of neighbours, and reads only keys. If there are
+        // many versions, `pieces::add` builds the packument from pieces, one for each run. It reads
+        // the records of a run only if the host has not cached its piece.
         let versions = repository.runs(&prefix)?;
         if pieces::count(&versions) >= pieces::MANY {
             return pieces::add(repository, name, &versions, rendering);

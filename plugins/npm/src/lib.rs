@@ -78,8 +78,9 @@ impl Format for Npm {
             .own_code("NPM_CLI_TOKEN_CREATE_DISABLED", CodeKind::Code)
             .own_code("LEGACY_NPM_LOGIN_DISABLED", CodeKind::Code)
             .own_tokens()
-            // npm shows the code in the body and the text of the header `npm-notice`. The other
-            // clients show only the status line. Newer versions of Yarn identify as `got`.
+            // npm shows the code in the body of an error response, and the text of its header
+            // `npm-notice`. The other clients show only the status line. Newer versions of Yarn
+            // send `got` as their `User-Agent`.
             .sentence_clients(&["npm/"], &SentencePlace::Header("npm-notice".to_owned()))
             .sentence_clients(&["pnpm/", "yarn/", "got (", "Bun/"], &SentencePlace::Reason)
             .trusted_publishing(&["/-/{scope}/v1/oidc", "/-/{scope}/v1/oidc/{rest..}"])

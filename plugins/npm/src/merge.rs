@@ -35,14 +35,14 @@ pub(crate) fn each(cx: &Context, name: &PackageName, rendering: &mut Rendering<'
     left_out.or_failure(found)?.ok_or_else(|| missing(name))
 }
 
-/// Returns the tags of a package. If several repositories have a tag, the first one's version
-/// stays.
+/// Returns the tags of a package. If several repositories have the same tag, the first repository
+/// decides which version the tag names.
 ///
 /// # Errors
 /// 404 if no repository has the package.
 pub(crate) fn tags(cx: &Context, name: &PackageName) -> Result<BTreeMap<String, String>, Failure> {
-    // A proxy returns no tags if it offers no version of an existing package. The package is not
-    // missing then.
+    // A proxy may have the package but offer none of its versions. It then returns an empty map of
+    // tags, and the package is not missing.
     let found = cx.all(|repository| {
         Ok(if repository.is_proxy() {
             proxy::UpstreamPackage::open(cx, repository, name)?.map(|upstream| upstream.tags)

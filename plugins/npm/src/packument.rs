@@ -67,7 +67,7 @@ pub(crate) struct Rendering<'a> {
     /// The summaries of the repositories, in their order. The tags are checked at the end, because
     /// a repository may fail before all of its versions are added.
     summaries: Vec<Summary>,
-    /// Versions that `latest` never falls back on.
+    /// Versions that the packument never chooses for `latest`, such as withdrawn versions.
     untagged: BTreeSet<String>,
     /// Members in [`REPEATED`] of each version that may become the latest, by number.
     repeated: BTreeMap<String, Map<String, Value>>,
@@ -135,8 +135,8 @@ impl<'a> Rendering<'a> {
         Ok(response(form, modified, self.end()?))
     }
 
-    /// Ends the packument and returns it as a piece, with the time of its last change as the note.
-    /// Returns `None` if it is too large for a piece.
+    /// Ends the packument and returns it as a piece for the host's cache. The note of the piece is
+    /// the time of the last change. Returns `None` if the packument is too large for a piece.
     ///
     /// # Errors
     /// Errors of the host.
@@ -183,7 +183,8 @@ impl<'a> Rendering<'a> {
         self.out.push(&member)
     }
 
-    /// Adds a version like [`Rendering::add`], but `latest` never falls back on it.
+    /// Adds a version like [`Rendering::add`]. The packument never chooses this version for
+    /// `latest`.
     pub(crate) fn add_untagged(&mut self, number: &str, content: &VersionContent) -> Result<(), Error> {
         if !self.times.contains_key(number) {
             self.untagged.insert(number.to_owned());
@@ -198,7 +199,8 @@ impl<'a> Rendering<'a> {
         summaries.filter_map(|summary| summary.tags.get("latest"))
     }
 
-    /// Keeps the members in [`REPEATED`] from the full manifest of a version.
+    /// Remembers the members in [`REPEATED`] of a version's full manifest, for the top level of the
+    /// packument.
     pub(crate) fn repeat(&mut self, number: &str, full: &str) -> Result<(), Error> {
         let all: Map<String, Value> = serde_json::from_str(full)?;
         let repeated = all.into_iter().filter(|(member, _)| REPEATED.contains(&member.as_str()));
@@ -211,9 +213,10 @@ impl<'a> Rendering<'a> {
         VersionText { address: self.address, name: self.name, form: self.form }
     }
 
-    /// Adds a piece. Its body has versions as members of an object, each with a comma before it.
-    /// Its note has their times as members of another object. The caller must add the pieces in
-    /// their order, and must not use [`Rendering::add`] for the same packument.
+    /// Adds a piece. The body of a piece has versions as members of an object, each with a comma
+    /// before it. The note has the publication times of these versions as members of another
+    /// object. The caller must add the pieces in their order, and must not use [`Rendering::add`]
+    /// for the same packument.
     pub(crate) fn add_piece(&mut self, piece: &packhouse_sdk::Piece) {
         if !piece.note().is_empty() && !self.listed_times.is_empty() {
             self.listed_times.push(',');
@@ -249,8 +252,8 @@ impl<'a> Rendering<'a> {
         if std::mem::replace(&mut self.begun, true) { self.out.push(",") } else { Ok(()) }
     }
 
-    /// Merges the summaries. Leaves out the tags of versions that were not added. If no
-    /// repository's `latest` remains, `latest` names the highest version.
+    /// Merges the summaries. Leaves out the tags of versions that were not added. If this leaves
+    /// out every `latest`, `latest` names the highest added version.
     fn merged(&mut self) -> Summary {
         let (mut merged, mut has_latest) = (Summary::default(), false);
         for mut summary in std::mem::take(&mut self.summaries) {

@@ -1,6 +1,7 @@
-//! Hosted packages with many versions, rendered in pieces that the host caches. Each piece has a
-//! run of neighbouring versions. After a publish, the next packument renders only the piece of the
-//! new version again.
+//! Packuments of hosted packages with many versions. The plugin renders them in pieces, which the
+//! host caches. Each piece has a run of versions, that is, versions whose keys are neighbours.
+//! After a publish, the plugin renders only the piece with the new version again, and at most one
+//! neighbouring piece.
 
 use crate::name::PackageName;
 use crate::packument::Rendering;
@@ -23,8 +24,8 @@ pub(crate) fn are_many(repository: &Repository, name: &PackageName) -> Result<bo
     Ok(keys.collect::<Result<Vec<_>, _>>()?.len() == MANY)
 }
 
-/// Maximum number of version numbers that are looked up one by one. For more numbers, all keys are
-/// listed.
+/// Maximum number of versions that [`existing`] looks up one by one. For more versions, it lists
+/// all keys of the package.
 const FEW: usize = 32;
 
 /// Returns the number of versions in these runs.
@@ -136,9 +137,10 @@ struct VersionRun<'a> {
 }
 
 impl VersionRun<'_> {
-    /// Returns the name of the run's piece. The name contains everything that the piece depends on
-    /// besides the contents of the records. These are the part that is common to all runs, the
-    /// place of the run, and the numbers of its deprecated versions.
+    /// Returns the name of the run's piece. The name contains everything that the piece depends on,
+    /// except the contents of the records, whose changes the host notices. The name consists of
+    /// `common`, which all runs share, the place of the run among the keys, and the numbers of the
+    /// run's deprecated versions.
     fn piece_name(&self, common: &str) -> String {
         let mut name = [common, &self.versions.place(), "\n"].concat();
         for at in self.deprecated.clone() {

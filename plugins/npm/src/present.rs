@@ -39,7 +39,7 @@ impl Present for Npm {
     }
 }
 
-/// Converts a README for the portal. The file name decides about the format: reStructuredText for
+/// Converts a README for the portal. The file name determines the format: reStructuredText for
 /// `.rst`, plain text for `.txt` or a name without a dot. All other READMEs are Markdown.
 fn presented(readme: PackageReadme) -> Readme {
     let file = readme.file.to_ascii_lowercase();

@@ -82,8 +82,8 @@ impl PackageReadme {
         number: &str,
     ) -> Result<Option<Self>, Error> {
         let Some(stored) = repository.get_json::<ReadmeRecord>(&records::readme(name, number))? else {
-            // Old versions have no record of their own, but their package has one readme for all of
-            // them.
+            // Versions that were published before readme records existed share the one readme of
+            // their package.
             let before = repository.get(&records::package_readme(name))?;
             return Ok(before.and_then(|entry| Self::new(&records::text(entry.value), "")));
         };

@@ -7,7 +7,7 @@
 //! | `x/<name>/<version>` | the deprecation message of a version |
 //! | `s/<name>/<version>` | a version's attestations, as they are served |
 //! | `r/<name>/<version>` | a version's readme, or a reference to the blob of a long one |
-//! | `r/<name>` | a package's readme, from before versions had their own |
+//! | `r/<name>` | a package's readme, from the time before versions had their own readmes |
 //! | `d/<name>/<version>` | the time when a version was removed |
 //! | `u/<name>/<version>` | in a proxy: a fetched version, as the upstream described it |
 //!

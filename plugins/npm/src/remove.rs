@@ -64,9 +64,9 @@ pub(crate) fn numbers(repository: &Repository, name: &PackageName) -> Result<Vec
         .collect()
 }
 
-/// Removes the versions in `gone`; `left` has the remaining versions. Removes the package with its
-/// last version. Returns the new revision, or `None` if another request changed the package in the
-/// meantime.
+/// Removes the versions in `gone`; `left` has the remaining versions. Removes the package too if no
+/// version remains. Returns the new revision, or `None` if another request changed the package in
+/// the meantime.
 pub(crate) fn versions(
     cx: &Context,
     repository: &Repository,
@@ -116,8 +116,9 @@ fn commit(
             .remove(&records::package(name), expect)
             .remove(&records::package_readme(name), Expectation::Anything)
     } else {
-        // This requirement makes the trash keep the package's readme. If the package is removed
-        // later and a version is then restored, the host restores the readme too.
+        // This commit does not remove the package's readme. It names the readme so that the trash
+        // stores a copy with the removed versions. The host then restores the readme with such a
+        // version, even if the package was removed in the meantime.
         change.require(&records::package_readme(name), Expectation::Anything);
         change.put_json(&records::package(name), &package.value, expect, &[])?
     };

@@ -1,6 +1,6 @@
-//! `policyRestrictions` of a packument: the versions that policies withhold, and the reasons. npm
-//! selects a withheld version only if no other version satisfies the request. It then prints the
-//! message instead of fetching the version. Other clients ignore this member.
+//! `policyRestrictions` of a packument: the versions that policies withhold, and a message with the
+//! reasons. npm selects a withheld version only if no other version satisfies the request. npm then
+//! prints the message instead of fetching the version. Other clients ignore this member.
 
 use crate::name::PackageName;
 use semver::Version;
@@ -26,7 +26,8 @@ impl Restrictions {
     }
 
     /// Returns the value of `policyRestrictions`, without versions that another repository offers.
-    /// Returns `None` if no version is left. The sentences of the highest versions come first.
+    /// Returns `None` if no version is left. The message begins with the sentences of the highest
+    /// versions.
     pub(crate) fn into_json(
         mut self,
         name: &PackageName,

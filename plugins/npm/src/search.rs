@@ -190,8 +190,8 @@ fn plain(repository: &Repository, words: &str, from: u32, size: u32) -> Result<(
     Ok((read(repository, &matches.names)?, matches.total))
 }
 
-/// Searches with qualifiers. The values of qualifiers are in the manifests, so this function reads
-/// and filters the first page of matches.
+/// Searches with qualifiers. The host searches only for words. The values of qualifiers are in the
+/// manifests, so this function reads the manifests of the first page of matches and filters them.
 fn filtered(
     repository: &Repository,
     query: &Query,

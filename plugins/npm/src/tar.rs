@@ -136,8 +136,9 @@ fn sbom(entry: &TarEntry) -> Option<Sbom> {
     (fits && titled).then(|| Sbom { title, media_type, offset: entry.offset(), size: entry.size })
 }
 
-/// Returns the name of a file in the first folder of its path, whatever the folder's name.
-/// Installers place such a file at the top level of the package. Returns `None` for deeper paths.
+/// Returns the file name of a path that consists of one folder and a file, whatever the folder's
+/// name. Installers place such a file at the top level of the package. Returns `None` for other
+/// paths.
 fn name_at_first_level(path: &[u8]) -> Option<&[u8]> {
     let parts: Vec<&[u8]> =
         path.split(|byte| *byte == b'/').filter(|part| !part.is_empty() && *part != b".").collect();

@@ -1,5 +1,6 @@
-//! The older form of an audit, which pnpm uses. The request has the tree of a lock file. The report
-//! has the advisories and the paths of the affected versions in the tree.
+//! The older form of an audit, which pnpm uses. The request has the tree of a lock file. The
+//! response is a report, which has the advisories and the paths of the affected versions in the
+//! tree.
 
 use crate::bulk;
 use packhouse_sdk::{Advisory, Failure, Repository};
@@ -8,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of paths of one version in a report.
 const PATHS: usize = 100;
-/// Maximum number of bytes of all paths. Further paths consist only of the package's name.
+/// Maximum number of bytes of all full paths together. Beyond this limit, a path consists only of
+/// the package's name.
 const PATH_BYTES: usize = 4 << 20;
 
 /// The places of one version in a tree.
@@ -27,7 +29,8 @@ struct TreeVersion {
 pub(crate) struct Tree {
     /// Places of each version, by package and version.
     found: BTreeMap<String, BTreeMap<String, TreeVersion>>,
-    /// Number of all dependencies, of development dependencies, and of optional dependencies.
+    /// The numbers of all dependencies, development dependencies and optional dependencies, in this
+    /// order.
     counted: [u64; 3],
     /// Total size of all paths in bytes.
     path_bytes: usize,
@@ -41,8 +44,8 @@ impl Tree {
         tree
     }
 
-    /// Adds the dependencies below an object. The JSON parser limits the depth of a tree, and so
-    /// the recursion.
+    /// Adds the dependencies below an object. The JSON parser limits the depth of a tree, and with
+    /// it the depth of the recursion.
     fn walk(&mut self, object: &Map<String, Value>, before: &str) {
         let dependencies = object.get("dependencies").and_then(Value::as_object).into_iter().flatten();
         for (name, dependency) in dependencies {

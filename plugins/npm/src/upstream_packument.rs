@@ -16,12 +16,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Maximum number of bytes of an upstream's packument. The largest known packuments have a fifth of
 /// this size.
 pub(crate) const LIMIT: u64 = 256 << 20;
-/// Maximum number of bytes of a member that is not a version. The times of 20,000 versions have one
+/// Maximum number of bytes of a member that is not a version. The times of 20,000 versions take one
 /// million bytes.
 const HEAD_LIMIT: u64 = 4 << 20;
 /// Size of a packument, in bytes, from which its outline is cached.
 const LARGE: u64 = 256 << 10;
-/// Number of bytes that are read at once, when a caller reads many versions.
+/// Number of bytes that the plugin requests in one read when a caller reads many versions.
 const WINDOW: u64 = 512 << 10;
 
 /// Maximum number of characters of a version number, as in semver. Clients cannot request a longer
@@ -37,8 +37,8 @@ pub(crate) struct Packument {
     unreadable: RefCell<BTreeSet<String>>,
 }
 
-/// Returns the positions of a document's members. The host caches the positions in a large
-/// document. Otherwise a request for one version would spend most of its time on the scan.
+/// Returns the positions of a document's members. The host caches the positions of a large
+/// document, because a request for one version would otherwise spend most of its time on the scan.
 fn outline(proxy: &Repository, body: &Blob, digest: &Digest) -> Result<Outline, Error> {
     let find =
         || json_scan::outline(body, "versions")?.ok_or_else(|| bad_packument("it is not a JSON object"));
@@ -71,7 +71,7 @@ impl Packument {
     ///
     /// # Errors
     /// [`Error::Unavailable`] if the body is not a packument of this package. A JSON object without
-    /// the package's name is an error too, and not a packument without versions.
+    /// the package's name is an error too. It does not count as a packument without versions.
     pub(crate) fn open(proxy: &Repository, body: Blob, name: &PackageName) -> Result<Self, Error> {
         let digest = body.sha256()?;
         let outline = outline(proxy, &body, &digest)?;
@@ -106,10 +106,11 @@ impl Packument {
         serde_json::from_slice(&bytes).map(Some).map_err(|error| bad_packument(&format!("{name}: {error}")))
     }
 
-    /// Returns one version, or `None` if it does not exist or its manifest is unusable.
+    /// Returns one version, or `None` if it does not exist or [`read_version`] finds its manifest
+    /// unusable.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] if its manifest cannot be read.
+    /// [`Error::Unavailable`] if its manifest is too large or is not valid JSON.
     pub(crate) fn version(&self, name: &PackageName, number: &str) -> Result<Option<UpstreamVersion>, Error> {
         let Some(span) = self.outline.inner(number) else { return Ok(None) };
         let bytes = self.body.read_exact_at(span.start, bounded(span, MEMBER_LIMIT)?)?;
@@ -257,7 +258,8 @@ impl<'a> ScannedManifest<'a> {
     }
 
     /// Returns true if the package runs scripts when it is installed. Many registries do not set
-    /// `hasInstallScript`, and clients must derive it from the full form.
+    /// `hasInstallScript`, so their clients must derive it from the full form. The proxy adds it to
+    /// both forms.
     fn runs_scripts(&self) -> bool {
         let known = ["scripts", "gypfile"].into_iter();
         let members: Map<String, Value> =

@@ -1,6 +1,7 @@
-//! The versions of a large upstream package, rendered in pieces that the host caches. A piece
-//! depends only on the upstream's document and on the offered versions. The plugin therefore reads
-//! each document once for all clients.
+//! Packuments of upstream packages with many versions. The plugin renders them in pieces, which the
+//! host caches. Each piece has a run of neighbouring versions. A piece depends on the upstream's
+//! document, the offered versions, the form and the repository's address, but not on the client.
+//! The plugin therefore renders it once for all clients.
 
 use crate::name::PackageName;
 use crate::packument::Rendering;

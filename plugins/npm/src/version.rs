@@ -11,8 +11,8 @@ pub(crate) fn clean(text: &str) -> Option<String> {
     Some(version.to_string())
 }
 
-/// Returns the version that `latest` falls back on: the highest release, or the highest pre-release
-/// if there is no release.
+/// Returns the version that `latest` names if nothing else determines it. This is the highest
+/// release, or the highest pre-release if there is no release.
 pub(crate) fn highest<'a>(versions: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let parsed = versions.filter_map(|text| Version::parse(text).ok().map(|version| (version, text)));
     parsed.max_by_key(|(version, _)| (version.pre.is_empty(), version.clone())).map(|(_, text)| text)
@@ -38,8 +38,9 @@ pub(crate) fn tag_objection(tag: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns true if a part of the text between `||` looks like a range: numbers, `x` and `*` joined
-/// by dots, after any comparison operator.
+/// Returns true if the text looks like a version or a range. Such a text has a part between `||`
+/// that is empty, or that has one to three places joined by dots. A place is a number, `x` or `*`.
+/// Operators such as `>=` may precede the places, and a pre-release may follow them.
 fn is_range(text: &str) -> bool {
     text.split("||").any(|part| {
         let number = part.trim_start_matches(['v', '=', '<', '>', '~', '^']);

@@ -1,5 +1,5 @@
-//! Order of versions, with which the host matches the ranges of advisories: semver, with the
-//! prefixes that npm allows before the number.
+//! Order of versions by semver. The host uses this order to check whether a version is in a range
+//! of an advisory. Before the number, npm allows prefixes such as `v`.
 
 use packhouse_sdk::Versions;
 

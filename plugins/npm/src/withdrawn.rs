@@ -1,5 +1,5 @@
-//! Versions that a proxy fetched before the upstream removed them. The proxy marks them as
-//! withdrawn, and offers them only if the host permits it.
+//! Versions that a proxy fetched before the upstream removed them. The proxy marks these versions
+//! as withdrawn, and offers them only if the host permits it.
 
 use crate::manifest::license;
 use crate::name::PackageName;
@@ -42,9 +42,9 @@ fn fetched(name: &PackageName) -> String {
     format!("u/{name}/")
 }
 
-/// Records a version that a client fetches. Publishes its time, licence and attestations, by which
-/// the host judges it. If the upstream fails to send the attestations, the next call requests them
-/// again.
+/// Records a version that a client fetches. Publishes the version's time, licence and attestations,
+/// by which the host judges the version. If the upstream fails to send the attestations, the next
+/// call requests them again.
 pub(crate) fn remember(
     cx: &Context,
     proxy: &Repository,
@@ -105,7 +105,7 @@ pub(crate) fn manifest(
 }
 
 /// Marks the fetched versions that the upstream no longer has as withdrawn, and removes the mark of
-/// versions that it has again. Returns the withdrawn versions that the host permits to offer.
+/// versions that it has again. Returns the withdrawn versions that the proxy may offer.
 pub(crate) fn find(
     proxy: &Repository,
     name: &PackageName,

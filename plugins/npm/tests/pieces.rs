@@ -33,9 +33,10 @@ fn packument(mount: &Mount<Npm>, accept: &str) -> String {
     mount.get("/lib").header("accept", accept).send().expect(200).text().to_owned()
 }
 
-/// Asserts that the packument in each form is the same with cached pieces, with new pieces, and
-/// rendered as a whole. A group with another member renders it as a whole; that member has one more
-/// version.
+/// Asserts that the packument in each form is the same from cached pieces, from new pieces, and
+/// rendered as a whole. To get the last one, the function adds a second member to a group, because
+/// such a group renders packuments as a whole. The second member has one more version, which the
+/// comparison ignores.
 fn assert_whole(host: &MemoryHost, mount: &Mount<Npm>, versions: usize) {
     let pieced = FORMS.map(|accept| packument(mount, accept));
     host.forget_pieces();
@@ -92,7 +93,8 @@ fn a_publish_renders_only_its_own_run() {
     assert_whole(&host, &mount, 402);
 }
 
-/// A small package is one piece. After one more publish, it has several pieces.
+/// The packument of a package with 63 versions is one piece. After one more publish, it consists of
+/// several pieces.
 #[test]
 fn a_package_with_few_versions_is_one_piece() {
     let (host, mount) = package(63);
@@ -118,7 +120,7 @@ fn each_address_has_its_own_pieces() {
     packument(&mount, FORMS[0]);
     host.take_piece_counts();
     let through_group = packument(&group, FORMS[0]);
-    assert_eq!(host.take_piece_counts().1, 0, "links in the member's pieces lead elsewhere");
+    assert_eq!(host.take_piece_counts().1, 0, "the member's pieces contain the member's links");
     assert!(through_group.contains("/repositories/all/lib/-/lib-1.7.0.tgz"));
     assert!(!through_group.contains("/repositories/releases/"));
     packument(&mount, FORMS[0]);
@@ -170,7 +172,7 @@ fn an_upstreams_packument_is_read_once() {
     mount.get("/lib/-/lib-1.7.0.tgz").send().expect(200);
     assert_eq!(host.take_piece_counts(), (0, 1), "the outline is cached");
     upstream(&host, 201, 2_000);
-    assert!(packument(&mount, FORMS[0]).contains("\"1.200.0\""), "another document has other pieces");
+    assert!(packument(&mount, FORMS[0]).contains("\"1.200.0\""), "a new document needs new pieces");
 }
 
 /// An action on a package.

@@ -221,7 +221,7 @@ fn tokens_are_listed_and_revoked() {
         .map(|token| (token["key"].as_str().unwrap(), token["readonly"].as_bool().unwrap()))
         .collect();
     assert_eq!((objects, &listed["urls"]), (vec![("2", false), ("1", true)], &json!({})));
-    assert_eq!(listed["objects"][0].get("cidr_whitelist"), None, "npm shows even an empty list");
+    assert_eq!(listed["objects"][0].get("cidr_whitelist"), None, "npm would show even an empty list");
     mount.delete("/-/npm/v1/tokens/token/1").caller("ann").send().expect(200);
     mount.delete("/-/npm/v1/tokens/token/1").caller("ann").send().expect(404);
     mount.delete("/-/user/token/2").caller("ann").send().expect(200);

@@ -1,8 +1,9 @@
 //! npm's protocol as a table of requests and expected responses.
 //!
-//! The rows run in two environments. `protocol.rs` runs them on native code and an in-memory host.
-//! The workspace's tests include this file and run them on the WebAssembly component and the host's
-//! runtime. Times and revisions differ between the two, so rows must not depend on them.
+//! Each row runs in two environments. In `protocol.rs`, the plugin is native code on an in-memory
+//! host. The workspace's tests include this file too; there, the plugin is a WebAssembly component
+//! in the host's runtime. Times and revisions differ between the two environments, so rows must not
+//! depend on them.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 

@@ -19,7 +19,8 @@ const NOW: u64 = 1_795_237_300_000;
 const DAY: u64 = 24 * 60 * 60;
 const INSTALL: &str = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8, */*";
 
-/// Creates a proxy of an upstream with two versions of `lib`, a day and ten days old.
+/// Creates a proxy of an upstream with two versions of `lib`: 1.0.0 is ten days old, and 1.1.0 is
+/// one day old.
 fn proxy(settings: Value) -> (MemoryHost, Mount<Npm>) {
     let host = MemoryHost::new();
     host.set_now(NOW);

@@ -1,7 +1,8 @@
-//! Instructions for users of registry clients. The server ignores the user name beside a token; the
-//! commands contain the owner's e-mail address. Clients expect a registry at the root of its host,
-//! even if the server's public address has a path. The name of an image therefore begins with
-//! `repositories/REPOSITORY/`, the path of the claim below `/v2/`.
+//! Instructions for users of registry clients. The server ignores the user name beside a token. The
+//! commands contain the e-mail address of the token's owner as the user name. Clients expect a
+//! registry at the root of its host, even if the server's public address has a path. The name of an
+//! image therefore begins with `repositories/REPOSITORY/`, as in the paths below `/v2/` that this
+//! format serves.
 
 use packhouse_sdk::{Client, Install};
 

@@ -5,8 +5,8 @@
 use packhouse_sdk::{CodeKind, ErrorTemplate, RefusalWords};
 use serde_json::json;
 
-/// The template of error responses. It writes the same responses as the error format `registry` of
-/// the released contract.
+/// The template of error responses. It writes the same responses as the predefined error style
+/// `registry`, which released plugins select by name.
 pub(crate) fn template() -> ErrorTemplate {
     let template = ErrorTemplate::new(json!({"errors": "{problems}", "request_id": "{request_id}"}))
         .problem(json!({"code": "{code}", "message": "{message}", "detail": "{detail}"}))

@@ -16,9 +16,9 @@ pub(crate) fn get(cx: &Context, request: &Request, params: &Params) -> Result<Re
     let image = name::image(request, params)?;
     let digest = name::digest(params.segment("digest"))?;
     if request.method == "HEAD" {
-        // A response that depends on the time is not cached, so every HEAD looks up the blob. Each
-        // look-up renews the time for which the host holds the blob. The push relies on this,
-        // because it omits a blob that is already here.
+        // This call makes the response depend on the time. The host does not cache such a response,
+        // so every HEAD looks up the blob. Each look-up renews the time for which the host holds
+        // the blob. A push relies on this: it does not send a blob that HEAD has found.
         cx.now();
     }
     let found = cx.first(|repository| from_repository(cx, request, repository, &image, &digest))?;

@@ -1,10 +1,10 @@
-//! The format plugin for container images and other artifacts: the OCI distribution specification
-//! 1.1 for docker, podman, skopeo, crane, oras, helm and other clients. The server offers the
-//! protocol under `/v2/`, and under `v2/` below each repository's own address.
+//! The format plugin for container images and other artifacts. It implements the OCI distribution
+//! specification 1.1 for clients such as docker, podman, skopeo, crane, oras and helm. The server
+//! offers the protocol under `/v2/`, and under `v2/` below each repository's own address.
 //!
 //! Manifests are stored byte for byte and found by their digest. Tags, referrers and the parts of
 //! an index are records that refer to manifests. docs/clients/oci.md describes the requests and the
-//! decisions.
+//! design decisions.
 
 mod answer;
 mod clients;

@@ -15,18 +15,20 @@ const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const DOCKER_IMAGE: &str = "application/vnd.docker.distribution.manifest.v2+json";
 const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 
-/// Every media type that a manifest can have here. Requests to upstreams accept these.
+/// Every media type that a manifest can have here. Requests to upstreams list them in `Accept`.
 pub(crate) const ACCEPT: [&str; 4] = [OCI_IMAGE, OCI_INDEX, DOCKER_IMAGE, DOCKER_LIST];
 /// The media type of a list of referrers.
 pub(crate) const INDEX: &str = OCI_INDEX;
 
-/// Limit of the manifests that an index may name. Each takes two of the 10,000 changes of a commit.
+/// Maximum number of manifests that an index may name. Each manifest takes two of the 10,000
+/// changes that a commit may have.
 const MAX_CHILDREN: usize = 2_000;
-/// Limit of the layers of an image.
+/// Maximum number of layers of an image.
 const MAX_LAYERS: usize = 5_000;
-/// Limit of the annotations of a manifest.
+/// Maximum number of annotations of a manifest.
 const MAX_ANNOTATIONS: usize = 5_000;
-/// Bytes of annotations, as JSON, that a referrer may have. The list of referrers repeats them.
+/// Maximum size of a referrer's annotations as JSON, in bytes. The list of referrers repeats the
+/// annotations.
 const ANNOTATION_BYTES: usize = 256 << 10;
 
 /// The parts of a manifest that a registry uses.

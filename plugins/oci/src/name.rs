@@ -13,7 +13,7 @@ const REPOSITORY_LIMIT: usize = 64;
 /// The tag or digest in a request for a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reference {
-    /// A name that may move to another manifest.
+    /// A name that a client can move to another manifest.
     Tag(String),
     /// The digest of the manifest.
     Digest(Digest),
@@ -68,8 +68,8 @@ pub(crate) fn digest(text: &str) -> Result<Digest, Failure> {
     digest.ok().filter(|digest| digest.algorithm() == "sha256").ok_or_else(failure::bad_digest)
 }
 
-/// The repository's name. It is the last segment of the address, both for a claim and for the
-/// repository's own address.
+/// The repository's name. It is the last segment of the request's address, both for the
+/// repository's own address and for the address of a claim below `/v2/`.
 pub(crate) fn repository<'a>(request: &'a Request) -> &'a str {
     request.address().rsplit('/').next().unwrap_or_default()
 }
@@ -85,7 +85,7 @@ pub(crate) fn repository_of(name: &str) -> Option<&str> {
 pub(crate) fn location(request: &Request, image: &str, rest: &str) -> String {
     let address = request.address().split_once("://").map_or("", |(_, address)| address);
     let path = address.find('/').and_then(|at| address.get(at..)).unwrap_or_default();
-    // For a claim, the address already contains `/v2`.
+    // If the request came through a claim, the address already contains `/v2`.
     let registry = if request.claim.is_none() { "/v2" } else { "" };
     format!("{path}{registry}/{image}/{rest}")
 }

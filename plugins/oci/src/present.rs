@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 
 /// Bytes of the largest configuration that is read.
 const CONFIG_LIMIT: u64 = 4 << 20;
-/// Limit of the presented referrers.
+/// Maximum number of presented referrers.
 const MAX_REFERRERS: usize = 500;
-/// Limit of the manifests of an index whose sizes are computed.
+/// Maximum number of an index's manifests for which a size is computed.
 const MAX_PLATFORMS: usize = 100;
 /// The media type of the configuration of a Helm chart.
 const HELM: &str = "application/vnd.cncf.helm.config.v1+json";

@@ -25,15 +25,17 @@ use serde_json::json;
 const LIST_LIMIT: u64 = 4 << 20;
 
 /// Freshness of a manifest that is requested by digest: it never expires. It is not
-/// [`Freshness::Immutable`], because the host caches an immutable body at once. The plugin must
-/// first parse the body, and discards a web page in place of a manifest.
+/// [`Freshness::Immutable`], because the host caches an immutable body as soon as it arrives. The
+/// plugin must parse the body before that, because an upstream may send a web page in place of a
+/// manifest.
 const FOREVER: Freshness = Freshness::Seconds(u32::MAX);
 
 /// The response with a manifest. `None` if the upstream does not have it.
 ///
 /// # Errors
-/// 413 `MANIFEST_INVALID` with `scan_block_size_cap` for a manifest over 4 MiB, or 502 if the
-/// request is to a group. 502 if the upstream cannot be reached or sends anything but a manifest.
+/// For a manifest over 4 MiB: 413 `MANIFEST_INVALID` with the detail code `scan_block_size_cap`, or
+/// 502 if the client's request is to a group. Also 502 if the upstream cannot be reached, or sends
+/// anything but a manifest.
 pub(crate) fn manifest(
     cx: &Context,
     proxy: &Repository,
@@ -101,11 +103,11 @@ struct ManifestRequest<'a> {
     upstream: UpstreamImage,
     image: &'a str,
     reference: &'a Reference,
-    /// The host requires a minimum age of versions.
+    /// True if the host requires a minimum age of versions.
     must_be_old: bool,
-    /// A policy judges versions by their signed statements.
+    /// True if a policy judges versions by their signed statements.
     judged_by_provenance: bool,
-    /// Some policy judges the proxy.
+    /// True if any policy judges the proxy.
     is_judged: bool,
 }
 
@@ -178,8 +180,8 @@ impl<'a> ManifestRequest<'a> {
         self.judged(fetch, Some(digest))
     }
 
-    /// Returns the response with a fetched manifest. The host judges the fetch as the versions that
-    /// the manifest belongs to.
+    /// Returns the response with a fetched manifest. To decide about the fetch, the host judges the
+    /// versions that the manifest belongs to.
     fn judged(&self, fetch: Fetch, digest: Option<&Digest>) -> Result<Option<Response>, Failure> {
         let path = |version: &str| listed_path(self.image, version);
         let owners = match self.reference {
@@ -188,8 +190,8 @@ impl<'a> ManifestRequest<'a> {
                 let own = digest.map(|digest| OwningVersion::of_tag(tag, digest));
                 return self.answer(fetch, digest, own.into_iter().collect());
             }
-            // A signature is not a version and need not be signed itself. It is judged as the
-            // versions of the manifest that it is about.
+            // A signature is not a version and need not be signed itself. The host judges the
+            // versions of the signed manifest instead.
             Reference::Tag(tag) => self.owners(subject_of_tag(tag).as_ref())?,
             Reference::Digest(digest) => self.owners(Some(digest))?,
         };
@@ -326,7 +328,7 @@ pub(crate) fn layer(
 /// The location of an image at the upstream.
 struct UpstreamImage {
     image: String,
-    /// The upstream's address is that of a whole registry, without a path below `v2`.
+    /// True if the upstream's address names a whole registry: its path has no segment `v2`.
     is_whole_registry: bool,
 }
 

@@ -10,9 +10,9 @@ use packhouse_sdk::{
     Response, Settings, Transaction, Version, VersionId,
 };
 
-/// Limit of the tags in one request.
+/// Maximum number of tags in one request.
 const MAX_TAGS: usize = 100;
-/// Limit of the listed layers of a version.
+/// Maximum number of layers that are listed for a version.
 const MAX_LISTED_BLOBS: usize = 500;
 
 pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure> {
@@ -116,7 +116,7 @@ impl ManifestPush<'_> {
         let stored = self.repository.update(busy, |change| {
             match change.previous() {
                 Some(Outcome::UnknownBlobs(unknown)) => return Err(self.missing(unknown)?),
-                // A part of the index is not, or no longer, a manifest of this image.
+                // A part of the index is not a manifest of this image, or was removed meanwhile.
                 Some(Outcome::Stale(key)) if key.starts_with("m/") => return Err(self.missing(&[])?),
                 _ => {}
             }

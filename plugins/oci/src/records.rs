@@ -75,12 +75,12 @@ pub(crate) fn tag(image: &str, tag: &str) -> String {
     format!("t/{image}:{tag}")
 }
 
-/// The prefix of the tags of an image. Keys have the order of the tags.
+/// The prefix of the tags of an image. The keys are in the order of the tags.
 pub(crate) fn tags(image: &str) -> String {
     format!("t/{image}:")
 }
 
-/// The key of the record that a manifest has a tag.
+/// The key of a record which states that a manifest has a tag.
 pub(crate) fn tagged(image: &str, digest: &Digest, tag: &str) -> String {
     format!("d/{image}:{digest}:{tag}")
 }
@@ -90,7 +90,7 @@ pub(crate) fn tags_of(image: &str, digest: &Digest) -> String {
     format!("d/{image}:{digest}:")
 }
 
-/// The key of the record that a manifest refers to a subject.
+/// The key of a record which states that a manifest refers to a subject.
 pub(crate) fn referrer(image: &str, subject: &Digest, digest: &Digest) -> String {
     format!("r/{image}:{subject}:{digest}")
 }
@@ -100,7 +100,7 @@ pub(crate) fn referrers(image: &str, subject: &Digest) -> String {
     format!("r/{image}:{subject}:")
 }
 
-/// The key of the record that a manifest is a part of an index.
+/// The key of a record which states that a manifest is a part of an index.
 pub(crate) fn part(image: &str, child: &Digest, index: &Digest) -> String {
     format!("p/{image}:{child}:{index}")
 }

@@ -8,9 +8,9 @@ use packhouse_sdk::{
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Bytes of one page. A response may have 1 MiB.
+/// Maximum size of one page, in bytes. A response may have at most 1 MiB.
 const PAGE_BYTES: usize = 900 << 10;
-/// Limit of the descriptors of one page.
+/// Maximum number of descriptors in one page.
 const PAGE_LIMIT: usize = 1_000;
 
 pub(crate) fn plan(request: &Request, params: &Params) -> Result<Intent, Failure> {
@@ -90,7 +90,8 @@ fn stored(
     Ok(found)
 }
 
-/// The referrers of one page, at least one, and whether there are more.
+/// Returns the referrers of one page, and true if there are more. The first referrer is always
+/// included, even if it exceeds the size of a page.
 fn page(referrers: impl Iterator<Item = Referrer>) -> Result<(Vec<Value>, bool), Failure> {
     let (mut page, mut bytes) = (Vec::new(), 0);
     for referrer in referrers {

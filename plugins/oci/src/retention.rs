@@ -1,4 +1,4 @@
-//! The facts for retention: the manifests of tags, and the manifests without any reference.
+//! Facts for retention about tags, and about manifests without any reference.
 
 use crate::records::{self, ManifestRecord, TagRecord};
 use crate::{Oci, untagged};
@@ -6,7 +6,7 @@ use packhouse_sdk::{
     Context, Digest, Failure, Repository, Retention, Unshown, UnshownPage, VersionFacts, VersionId,
 };
 
-/// Manifests that are examined for one page.
+/// Number of manifests that are examined for one page.
 const PAGE: u32 = 500;
 /// The suffixes of a tag about a manifest, as cosign writes them.
 const COSIGN_SUFFIXES: [&str; 4] = ["", ".sig", ".att", ".sbom"];

@@ -27,8 +27,8 @@ pub(crate) fn refuse_the_rest(router: &mut Router) {
     }
 }
 
-/// Plans the ping, which needs any credential: clients learn from a refusal how to get one. The
-/// ping of a public repository needs no credential.
+/// Plans the ping. The host refuses a ping without a credential, because clients learn from the
+/// refusal how to get one. The ping of a public repository needs no credential.
 fn plan_ping(_request: &Request, _params: &Params) -> Result<Intent, Failure> {
     Ok(Intent::read())
 }
@@ -38,7 +38,8 @@ fn ping(_cx: &Context, _request: &Request, _params: &Params) -> Result<Response,
     Ok(answer.header("docker-distribution-api-version", "registry/2.0"))
 }
 
-/// Plans the catalogue, which is open to unauthenticated clients, because all clients are refused.
+/// Plans the catalogue. The host need not check a credential, because the plugin refuses all
+/// clients.
 fn plan_catalog(_request: &Request, _params: &Params) -> Result<Intent, Failure> {
     Ok(Intent::open())
 }

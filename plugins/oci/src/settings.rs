@@ -6,11 +6,12 @@ use serde::Deserialize;
 /// The name of the setting.
 pub(crate) const LIBRARY_PREFIX: &str = "library_prefix";
 
-/// The rule for requesting an image with a name of one part as `library/IMAGE`.
+/// The rule that decides whether a proxy requests an image with a name of one part as
+/// `library/IMAGE`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LibraryPrefix {
-    /// If the upstream is Docker Hub.
+    /// Adds `library/` if the upstream is Docker Hub.
     #[default]
     Auto,
     Always,

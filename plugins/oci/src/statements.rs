@@ -1,8 +1,9 @@
 //! Signatures, attestations and bills of materials that clients push. A manifest with statements
-//! names the manifest that they are about in its `subject` or in its own tag. Cosign's tags
-//! `sha256-….sig`, `.att` and `.sbom` do the latter; they are older than referrers. BuildKit
-//! instead adds the manifest with statements to an index, beside the platforms. The plugin hands
-//! each statement to the host for all tags of the manifest that the statement is about.
+//! refers to the manifest that they are about in one of three ways. Most clients name the other
+//! manifest in `subject`. Cosign's older form puts the other manifest's digest into the tag:
+//! `sha256-….sig`, `.att` or `.sbom`. BuildKit adds the manifest with statements to an index,
+//! beside the platforms. The plugin hands each statement to the host for all tags of the manifest
+//! that the statement is about.
 
 use crate::MANIFEST_LIMIT;
 use crate::records::{self, ManifestRecord, Referrer, TagRecord};
@@ -15,13 +16,13 @@ use packhouse_sdk::{
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Limit of the manifests that are searched for statements about one manifest.
+/// Maximum number of manifests that are searched for statements about one manifest.
 const MAX_MANIFESTS: usize = 32;
-/// Limit of the layers that are read in each of these manifests.
+/// Maximum number of layers that are read in each of these manifests.
 const MAX_LAYERS: usize = 16;
-/// Limit of the tags of a manifest that get its statements.
+/// Maximum number of a manifest's tags for which the plugin hands over its statements.
 const MAX_TAGS: usize = 50;
-/// Bytes of the longest title of a document.
+/// Maximum size of a document's title, in bytes.
 const TITLE_LIMIT: usize = 200;
 /// The artifact type of Notation's signatures.
 const NOTATION: &str = "application/vnd.cncf.notary.signature";
@@ -73,8 +74,9 @@ pub(crate) fn subject_of_tag(tag: &str) -> Option<Digest> {
     subject_of_cosign_tag(tag).or_else(|| Digest::new("sha256", tag.strip_prefix("sha256-")?).ok())
 }
 
-/// Returns true if a tag is not a version. It is then one of cosign's tags, or the tag `sha256-…`.
-/// Clients store a list of referrers under the latter if a registry does not support such lists.
+/// Returns true if a tag is not a version. It is then one of cosign's tags, or a tag `sha256-…`
+/// without a suffix. Clients store a list of referrers under a tag `sha256-…` if a registry does
+/// not support such lists.
 pub(crate) fn is_signature_tag(tag: &str) -> bool {
     subject_of_tag(tag).is_some()
 }
@@ -90,7 +92,7 @@ fn subject_of_cosign_tag(tag: &str) -> Option<Digest> {
     Digest::new("sha256", digest.strip_prefix("sha256-")?).ok()
 }
 
-/// The manifests that a manifest with these tags is about.
+/// The manifests that a manifest with this `subject` and these tags is about.
 fn subjects(subject: Option<&Digest>, tags: &[String]) -> Vec<Digest> {
     let mut subjects: Vec<Digest> = subject
         .cloned()

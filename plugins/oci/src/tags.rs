@@ -6,8 +6,8 @@ use packhouse_sdk::{Context, Failure, Intent, Params, Repository, Request, Respo
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Limit of the tags of one page. Even if all tags have the maximum length, a page stays below the
-/// 1 MiB that a response may have.
+/// Maximum number of tags in one page. Even if all tags have the maximum length, a page stays below
+/// the 1 MiB that a response may have.
 const PAGE_LIMIT: usize = 5_000;
 
 #[derive(Serialize)]
@@ -43,8 +43,8 @@ pub(crate) fn list(cx: &Context, request: &Request, params: &Params) -> Result<R
         }
         tags.extend(found.tags);
     }
-    // One member has listed only its tags up to `end`. Later tags of other members must wait, or
-    // the next page would skip later tags of this member.
+    // If `end` is set, one member has listed only its tags up to `end`. This page must then end
+    // there for all members. Otherwise the next page could skip later tags of this member.
     tags.retain(|tag| end.as_ref().is_none_or(|end| tag <= end));
     let page: Vec<&str> = tags.iter().map(String::as_str).take(limit).collect();
     let more = tags.len() > limit || end.is_some();

@@ -6,9 +6,10 @@ use crate::{busy, failure, statements};
 use packhouse_sdk::{Digest, Expectation, Failure, Repository, Step, Transaction, VersionId};
 use std::collections::BTreeSet;
 
-/// Tags that one commit removes. Each takes three of the 10,000 changes of a commit.
+/// Number of tags that one commit removes. Each tag takes three of the 10,000 changes that a commit
+/// may have.
 const TAGS_PER_COMMIT: u32 = 1_000;
-/// Approximate limit of the records that are restored together with a tag.
+/// Approximate maximum number of records that an undo restores together with a tag.
 const MAX_RESTORED: usize = 4_000;
 
 /// Removes each of these manifests that has no reference: no tag, no index, and no existing
@@ -151,8 +152,8 @@ pub(crate) fn delete_tag(repository: &Repository, image: &str, tag: &str) -> Res
 }
 
 /// Removes a tag and all manifests that have no other reference, if possible in one commit, so that
-/// a user can undo the deletion. The undo also restores the records that the tag needs, if they
-/// were removed since. Returns the manifests to check next.
+/// a user can undo the deletion. The undo also restores other records that the tag needs, if these
+/// were removed after the deletion. Returns the manifests to check next.
 ///
 /// # Errors
 /// Fails like [`delete_tag`].
@@ -177,9 +178,9 @@ pub(crate) fn delete_tag_and_manifests(
     Ok(removed.value)
 }
 
-/// Adds the removal of a manifest to a change, if only this tag refers to it. Also removes
-/// manifests to which only removed manifests refer, and their referrers. Returns manifests that did
-/// not fit into the change and must be checked next.
+/// Adds the removal of a manifest to a change, if nothing but this tag refers to the manifest. Also
+/// adds the removal of parts and referrers that only removed manifests keep. Returns manifests that
+/// did not fit into the change and must be checked next.
 fn remove_tree(
     repository: &Repository,
     change: &mut Transaction,

@@ -88,7 +88,7 @@ pub(crate) fn finish(cx: &Context, request: &Request, params: &Params) -> Result
     keep(cx, request, &image, &upload.finish()?, &digest)
 }
 
-/// Cancelling a push needs only the permission to push.
+/// Plans the cancellation of a push, which needs only the permission to push.
 pub(crate) fn plan_cancel(request: &Request, params: &Params) -> Result<Intent, Failure> {
     let image = name::image(request, params)?;
     Ok(Intent::publish().subject(image.as_str()).about_package(image))
@@ -176,8 +176,8 @@ fn declared(request: &Request) -> Option<u64> {
     request.header("content-length")?.parse().ok()
 }
 
-/// Returns true for a body that is announced as empty, which is an error. A streamed body may be
-/// empty, for an empty layer.
+/// Returns true if the headers announce an empty body or no body. The caller refuses such a
+/// request. A streamed body has no announced length and may be empty, for an empty layer.
 fn is_without_content(request: &Request) -> bool {
     let streamed = request.header("transfer-encoding").is_some();
     match declared(request) {

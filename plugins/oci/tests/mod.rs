@@ -1,4 +1,5 @@
-//! Protocol tests of the plugin as native code. A host in memory takes the place of the server.
+//! Protocol tests. They send client requests to the plugin, which runs as native code on an
+//! in-memory host.
 
 mod protocol;
 mod proxy;

@@ -191,8 +191,8 @@ fn a_group_serves_its_members_in_their_order() {
     get(&group, "/app/manifests/none").expect(404);
     assert_eq!(get(&group, "/none/tags/list").expect(404).code(), "NAME_UNKNOWN");
     let empty = host.mount::<Oci>("empty", "group", json!({}));
-    // The host itself refuses a request to a group without members. Only the template of error
-    // responses would give the error the form of a registry.
+    // The host itself refuses a request to a group without members. The memory host does not apply
+    // the template of error responses, so the error does not have the form of a registry's error.
     assert_eq!(get(&empty, "/app/manifests/latest").expect(404).code(), "not_found");
 }
 

@@ -1,5 +1,5 @@
-//! Tests of the statements that a proxy hands to the host: each once, and only about the current
-//! manifest of a tag. The upstream is in memory.
+//! Tests of the statements that a proxy hands to the host. It hands over each statement once, and
+//! only if it is about the current manifest of a tag. The upstream is in memory.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 
@@ -146,12 +146,12 @@ fn a_layer_of_several_versions_is_judged_as_the_latest_recorded_ones() {
         pull(tag);
     }
     assert_eq!(judged_as("base"), ["1.1", "1.0"]);
-    assert_eq!(judged_as("1.0"), ["1.0"], "a layer of one image alone");
+    assert_eq!(judged_as("1.0"), ["1.0"], "only one image has this layer");
     let revision = host.revision("hub");
     for tag in ["1.0", "1.1", "1.0"] {
         pull(tag);
     }
-    assert_eq!(host.revision("hub"), revision, "a recorded version is not recorded again");
+    assert_eq!(host.revision("hub"), revision, "a known version was recorded again");
     tags.iter().for_each(|tag| pull(tag));
     let latest: Vec<String> = tags.iter().rev().take(8).cloned().collect();
     assert_eq!(judged_as("base"), latest);
@@ -170,7 +170,7 @@ fn more_referrers_than_one_change_can_record_are_listed() {
         |number: usize| json!({"mediaType": OCI_IMAGE, "digest": digest(number.to_string()), "size": 1});
     answer_referrers(&host, &manifest, &(0..10_001).map(one).collect::<Vec<_>>());
     let listed = get(&hub, &format!("/app/referrers/{}", digest(&manifest))).expect(200).json();
-    assert_eq!(listed["manifests"].as_array().unwrap().len(), 1_000, "a page of them");
+    assert_eq!(listed["manifests"].as_array().unwrap().len(), 1_000, "one page of referrers");
     assert_eq!(hub.effects().records.len() - before, 7_000);
 }
 

@@ -14,7 +14,7 @@ pub(crate) enum IndexFormat {
 }
 
 /// Media types that a client may request, and the representation for each. If several types have
-/// the same weight, the plugin takes the first.
+/// the same weight, the plugin takes the first of them in this list.
 const OFFERED: [(&str, IndexFormat); 5] = [
     ("text/html", IndexFormat::Html),
     ("application/vnd.pypi.simple.v1+html", IndexFormat::HtmlV1),

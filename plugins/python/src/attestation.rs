@@ -26,7 +26,7 @@ pub(crate) struct CheckedAttestations {
     pub(crate) bundles: Vec<Vec<u8>>,
 }
 
-/// Reads a form's `attestations`.
+/// Parses and checks the attestations in a form's field `attestations`.
 ///
 /// # Errors
 /// 400 if an attestation is invalid or about another file.
@@ -62,7 +62,7 @@ pub(crate) fn read(text: &str, filename: &str, sha256: &Digest) -> Result<Checke
     Ok(CheckedAttestations { provenance, bundles })
 }
 
-/// Reads the attestations of this file from an upstream's provenance object, each as a Sigstore
+/// Returns the attestations of this file in an upstream's provenance object, each as a Sigstore
 /// bundle. Skips attestations that are invalid or about another file.
 pub(crate) fn of_upstream(answer: &[u8], filename: &str, sha256: &str) -> Vec<Vec<u8>> {
     let Ok(answer) = serde_json::from_slice::<Value>(answer) else { return Vec::new() };

@@ -32,16 +32,16 @@ pub(crate) fn delete(cx: &Context, _request: &Request, params: &Params<'_>) -> R
     }
 }
 
-/// Removes the files of a project that `is_removed` selects. Also removes the records of a version
-/// and of the project if no file remains. Returns false if `is_removed` selects no file.
+/// Removes the files of a project that `is_removed` selects. If a version or the project has no
+/// files left, also removes its records. Returns false if `is_removed` selects no file.
 pub(crate) fn remove_files(
     repository: &Repository,
     project: &str,
     is_removed: impl Fn(&str, &FileRecord) -> bool,
 ) -> Result<bool, Failure> {
     repository.update_if_needed(busy, |change| {
-        // This reads the project record before the files. If an upload comes in between, it
-        // rewrites the record, so the commit below is stale and the closure runs again.
+        // The project record is read before the files. An upload between the two reads rewrites the
+        // project record. The commit below is then stale, and the closure runs again.
         let Some(project_record) = repository.get(&records::project(project))? else {
             return Ok(Step::Done(false));
         };
@@ -67,8 +67,8 @@ pub(crate) fn remove_files(
         if left.is_empty() {
             change.remove(&project_record.key, Expectation::Revision(project_record.revision));
         } else {
-            // If a person undoes this deletion after the project was removed, the host also
-            // restores the project record.
+            // The project may be removed later. If a user then undoes this deletion, the host also
+            // restores the project record, because this change names its key.
             change.require(&project_record.key, Expectation::Anything);
         }
         Ok(Step::Commit(true))

@@ -1,12 +1,12 @@
-//! Collects JSON texts about files in any order, and writes them grouped by version. Long texts are
-//! written to a blob of the host meanwhile, so that memory need not hold them.
+//! Collects a JSON text for each file, in any order, and later writes the texts grouped by version.
+//! Texts that are too long for memory go to a blob of the host until then.
 
 use crate::index::key_of;
 use packhouse_sdk::{Blob, Context, Error, Output, Writer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Maximum bytes of texts that are held in memory.
+/// Maximum bytes of texts in memory.
 const HELD: usize = 1 << 20;
 
 /// A collection of texts about files.

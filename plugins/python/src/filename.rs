@@ -15,7 +15,7 @@ pub(crate) enum FileKind {
     Wheel,
     /// `.tar.gz`.
     Tar,
-    /// `.zip`, which some projects still publish their source as.
+    /// `.zip`, a format in which some projects still publish their source.
     Zip,
     /// A kind that cannot be published here, only moved from another server. The text is its
     /// `filetype` in the upload form.
@@ -40,7 +40,8 @@ pub(crate) struct Filename {
     /// The normalized project name.
     pub(crate) project: String,
     pub(crate) version: Version,
-    /// Distinguishes the version's files: a wheel's build and tags, a source's extension.
+    /// The part of the name that distinguishes the version's files: a wheel's build and tags, a
+    /// source's extension, or the whole name of another kind.
     variant: String,
 }
 
@@ -72,6 +73,8 @@ impl Filename {
         format!("{}-{}-{}", self.project, self.version.key(), self.variant)
     }
 
+    /// Returns all readings of a file name. In a source's name, each hyphen may be the one between
+    /// project and version.
     fn readings(text: &str) -> Result<Vec<Self>, String> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.+!".contains(&byte);
         if text.len() > LONGEST || text.starts_with('.') || !text.bytes().all(plain) {

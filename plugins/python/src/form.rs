@@ -1,5 +1,4 @@
-//! The upload form: the fields that the plugin reads, each at most once, and the digests, which
-//! must be correct.
+//! Parses the upload form. Refuses a repeated field, and a digest that does not match the file.
 
 use crate::answer::bad;
 use packhouse_sdk::{Blob, Failure, Part};
@@ -125,8 +124,8 @@ fn set_once(field: &mut Option<Part>, part: Part) -> Result<(), Failure> {
     }
 }
 
-/// Creates the 400 for a repeated field, of which one parser could use the first value and another
-/// parser the second.
+/// Creates the 400 for a repeated field. Such a form is ambiguous: one parser could use the first
+/// value, and another parser the second.
 fn repeated(name: &str) -> Failure {
     bad(format!("The field `{name}` is in the form twice"))
 }

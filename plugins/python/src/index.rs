@@ -1,4 +1,4 @@
-//! The common model of a project's versions and files for all views.
+//! Model of a project's versions and files, from which the plugin renders all indexes.
 
 use crate::records::FileRecord;
 use crate::version::Version;
@@ -13,8 +13,9 @@ pub(crate) struct Project {
     pub(crate) versions: Vec<String>,
     /// Sorted by version, then by name.
     pub(crate) files: Vec<ProjectFile>,
-    /// Files that a policy withholds. Their `yanked` is the policy's text. The index lists such a
-    /// file unless a repository offers a file of the same name.
+    /// Files that a policy does not let clients install. The index lists them as yanked, with the
+    /// policy's text as the reason. A file of the same name in another repository replaces such an
+    /// entry.
     pub(crate) denied: Vec<ProjectFile>,
 }
 
@@ -52,15 +53,15 @@ pub(crate) struct ProjectFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Availability {
     Offered,
-    /// A policy withholds the file, whose `yanked` is the policy's text. The index lists the file
-    /// unless a repository offers a file of the same name.
+    /// A policy does not let clients install the file. The index lists it as yanked, with the
+    /// policy's text as the reason, unless a repository offers a file of the same name.
     Denied,
 }
 
 /// Callback for each file of a repository.
 pub(crate) type FileVisitor<'t> = dyn FnMut(ProjectFile, Availability) -> Result<(), Failure> + 't;
 
-/// Availability of a file's metadata without the file (PEP 658).
+/// Availability of a file's metadata as a separate download (PEP 658).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MetadataFile {
@@ -84,8 +85,8 @@ impl Project {
         self.sort();
     }
 
-    /// Moves the withheld files to the list of files, except those whose name is already listed.
-    /// Adds the versions of the moved files.
+    /// Moves the files of `denied` to `files`. Drops a file whose name is already listed. Adds the
+    /// versions of the moved files.
     pub(crate) fn list_denied(&mut self) {
         let mut names: BTreeSet<String> = self.files.iter().map(|file| file.filename.clone()).collect();
         for file in std::mem::take(&mut self.denied) {
@@ -119,8 +120,8 @@ pub(crate) fn in_order(versions: BTreeSet<String>) -> Vec<String> {
     versions
 }
 
-/// Ranks these versions. Equal versions have the same rank. The function parses each text once,
-/// even if many files have it.
+/// Returns the rank of each version. A higher version has a higher rank, and equal versions have
+/// the same rank. Each text is parsed once, even if many files have it.
 fn ranks<'a>(versions: impl Iterator<Item = &'a String>) -> HashMap<String, usize> {
     let distinct: HashSet<&String> = versions.collect();
     let mut parsed: Vec<(Option<Version>, &String)> =
@@ -140,7 +141,7 @@ pub(crate) fn key_of(version: &str) -> String {
 }
 
 impl ProjectFile {
-    /// Converts a file's record. `yanked` is the reason if the version was yanked.
+    /// Converts a file's record. `yanked` is the reason of the yank if the version was yanked.
     pub(crate) fn of(filename: String, record: FileRecord, yanked: Option<String>) -> Self {
         // The index does not announce the metadata of a source distribution. Only static fields of
         // PKG-INFO are reliable, few sources have them, and installers build the source anyway.

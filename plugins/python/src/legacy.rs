@@ -114,13 +114,16 @@ fn render(
     Ok(document(out.finish()?, "application/json"))
 }
 
-/// The choice of the version that a document describes, and of the file that provides its metadata:
-/// a wheel if there is one.
+/// Selection of the version that a document describes, and of one file of this version. The
+/// document takes the metadata from this file, which is a wheel if the version has one.
 struct ChosenVersion {
     /// The key of the requested version. If it is `None`, the choice is the highest final version
     /// with a file that was not yanked, or else the highest version.
     key: Option<String>,
+    /// Highest final version with a file that is not yanked, and its best such file. `None` if the
+    /// client requested a version.
     good: Option<(Version, ProjectFile)>,
+    /// Highest version, and its best file.
     any: Option<(Option<Version>, ProjectFile)>,
 }
 
@@ -161,7 +164,8 @@ impl ChosenVersion {
 }
 
 /// Replaces the chosen file if the new file has a higher version, or has the same version and ranks
-/// higher. Wheels rank above other files, and files with metadata above files without.
+/// higher. Wheels rank above other files. Among wheels, and among other files, a file with metadata
+/// ranks higher.
 fn replace<V: Ord>(place: &mut Option<(V, ProjectFile)>, version: V, file: &ProjectFile) {
     let has_metadata =
         |file: &ProjectFile| file.record.as_ref().is_some_and(|record| record.metadata().is_some());

@@ -1,5 +1,6 @@
 //! Names of files that other servers list. These servers also list kinds of files that can no
-//! longer be published. A proxy lists all of them, because installers choose among the files.
+//! longer be published. A proxy lists files of every kind, because installers choose among the
+//! files.
 
 use crate::filename::Filename;
 use crate::name;
@@ -27,7 +28,7 @@ const fn built(extension: &'static str, packagetype: &'static str, media_type: &
     ListedKind { extension, packagetype, media_type, is_source: false }
 }
 
-/// All kinds. A file has the first kind whose extension its name ends with.
+/// All kinds. The kind of a file is the first whose extension its name ends with.
 const KINDS: [ListedKind; 19] = [
     built(".whl", "bdist_wheel", "application/zip"),
     source(".tar.gz", "application/gzip"),

@@ -24,7 +24,8 @@ impl CoreMetadata {
     /// that is not UTF-8 as Latin-1, because old tools wrote Latin-1.
     ///
     /// # Errors
-    /// Returns a clause about the file, for a message to the client.
+    /// Returns a clause about the file, such as `its metadata has no field name`, for a message to
+    /// the client.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, String> {
         let text = match core::str::from_utf8(bytes) {
             Ok(text) => Cow::Borrowed(text),
@@ -92,8 +93,8 @@ impl CoreMetadata {
         self.get("requires-python").filter(|text| is_python_requirement(text))
     }
 
-    /// Returns the author's licence: the licence expression, else the first specific classifier,
-    /// else the first line of the old licence field.
+    /// Returns the author's licence: the licence expression, else the first licence classifier
+    /// other than `OSI Approved`, else the first line of the old licence field.
     pub(crate) fn license(&self) -> String {
         let classified = || {
             let named =

@@ -3,12 +3,12 @@
 
 use packhouse_sdk::{Intent, Params};
 
-/// Maximum bytes of a name, a length that fits into path segments and record keys.
+/// Maximum bytes of a name. A name of this length fits into path segments and record keys.
 const LONGEST: usize = 200;
 
-/// Normalizes a project name: lower case, with `-` for every run of `-`, `_` and `.`. `None` for an
-/// invalid name. A valid name contains only ASCII letters, digits and these three marks, and begins
-/// and ends with a letter or digit.
+/// Normalizes a project name: converts it to lower case, and replaces each sequence of `-`, `_` and
+/// `.` by one `-`. `None` for an invalid name. A valid name contains only ASCII letters, digits and
+/// these three marks, and begins and ends with a letter or digit.
 pub(crate) fn project(name: &str) -> Option<String> {
     let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = name.as_bytes();
@@ -17,7 +17,7 @@ pub(crate) fn project(name: &str) -> Option<String> {
     valid.then(|| normalize(name))
 }
 
-/// Names, in an intent, the project in the parameter `project`.
+/// Adds the project in the parameter `project` to an intent. An invalid name adds nothing.
 pub(crate) fn about(intent: Intent, params: &Params<'_>) -> Intent {
     match project(params.segment("project")) {
         Some(project) => intent.about_package(project),

@@ -1,6 +1,6 @@
-//! Presents a version to people: description and requirements from one of its files, and the
+//! Presents a version to people: the description and dependencies from one of its files, and the
 //! attestations of each file. One file is enough, because the files of a version normally have the
-//! same description and requirements.
+//! same description and dependencies.
 
 use crate::attestation;
 use crate::index::key_of;
@@ -33,7 +33,7 @@ impl Present for Python {
         }
         let described: Vec<(&str, &Digest)> =
             files.iter().filter_map(|(file, record)| Some((file.as_str(), record.metadata()?))).collect();
-        // The metadata of a wheel is preferred, because the requirements of a source distribution
+        // The metadata of a wheel is preferred, because the dependencies of a source distribution
         // may be unknown until it is built.
         let best = described.iter().find(|(file, _)| file.ends_with(".whl")).or(described.first());
         let metadata = match best {
@@ -88,8 +88,8 @@ fn readme(metadata: &CoreMetadata) -> Option<Readme> {
     })
 }
 
-/// Parses a requirement (PEP 508): a name, extras, versions or a URL, and a marker after a
-/// semicolon. A requirement for an extra is in the group of that extra.
+/// Parses a dependency (PEP 508): a name, extras, versions or a URL, and a marker after a
+/// semicolon. A dependency that only an extra needs is in the group of that extra.
 fn dependency(text: &str) -> Dependency {
     let (required, marker) = text.split_once(';').unwrap_or((text, ""));
     let required = required.trim();
@@ -118,7 +118,7 @@ fn extra(marker: &str) -> Option<&str> {
     rest.get(1..)?.split(quote).next()
 }
 
-/// Reads the attestations of a file (PEP 740), each with the publisher in the provenance object.
+/// Reads the attestations of a file (PEP 740), each with its publisher from the provenance object.
 fn read_attestations(
     repository: &Repository,
     project: &str,

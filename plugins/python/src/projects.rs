@@ -1,14 +1,14 @@
-//! Reads project data that several views share: names, yanks, and the number of files.
+//! Reads project data that several documents need: names, yanks, and the number of files.
 
 use crate::records::{self, Yanked};
 use packhouse_sdk::{Context, Error, Failure, Repository};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of files from which it is cheaper to build a page from cached pieces.
+/// Minimum number of files of a large project, whose page is cheaper to build from cached pieces.
 const MANY: usize = 64;
 
-/// Returns the hosted repository that has many files of a project. Returns `None` if it has few
-/// files, or if the project may also be in another source, such as any proxy.
+/// Returns the only repository that may have a project, if it is hosted and has many files of the
+/// project. Any proxy may have the project.
 pub(crate) fn only_large<'a>(cx: &'a Context, name: &str) -> Result<Option<&'a Repository>, Failure> {
     let mut found = None;
     for repository in cx.sources()? {
@@ -23,8 +23,8 @@ pub(crate) fn only_large<'a>(cx: &'a Context, name: &str) -> Result<Option<&'a R
 
 /// Returns true if a hosted repository has many files of a project.
 pub(crate) fn has_many(repository: &Repository, name: &str) -> Result<bool, Error> {
-    // This reads only the keys, because rendering the page of a small project reads the records
-    // later.
+    // Only the keys are read here. For a small project, the records are read later, when its page
+    // is rendered.
     let keys = repository.keys(records::files(name)).page(MANY as u32).take(MANY);
     Ok(keys.collect::<Result<Vec<_>, _>>()?.len() == MANY)
 }

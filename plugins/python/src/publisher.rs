@@ -14,8 +14,8 @@ const ISSUER: u8 = 8;
 const SOURCE: u8 = 12;
 const WORKFLOW: u8 = 18;
 
-/// Reads the publisher from a DER certificate. For any other publisher it returns the kind
-/// `Packhouse`, which clients do not know and therefore reject.
+/// Reads the publisher from a DER certificate. Returns the kind `Packhouse` if the publisher is not
+/// a workflow of GitHub or GitLab. Clients do not know this kind and therefore reject the object.
 pub(crate) fn of(certificate: &[u8]) -> Value {
     let text = |number: u8| extension(certificate, number).unwrap_or_default();
     let (issuer, source, workflow) = (text(ISSUER), text(SOURCE), text(WORKFLOW));

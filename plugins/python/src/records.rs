@@ -2,13 +2,13 @@
 //!
 //! | key | content |
 //! | --- | --- |
-//! | `p/<project>` | a project: the spelling of its name |
+//! | `p/<project>` | the spelling of a project's name |
 //! | `s/<project>` | the status that a user set; outlives the project's last file |
-//! | `v/<project>/<version>` | a version, under the key that equal versions share: its summary |
-//! | `y/<project>/<version>` | marks a yanked version, with the reason |
+//! | `v/<project>/<version>` | summary and licence of a version; equal versions share this key |
+//! | `y/<project>/<version>` | the reason of a yanked version |
 //! | `f/<project>/<file>` | a file: digests, size, time, companions |
 //! | `a/<project>/<file>` | in a proxy: SHA-256 of the file whose attestations were requested |
-//! | `d/<file>` | a used file name, one key for all spellings; outlives the file |
+//! | `d/<file>` | a used file name; all its spellings share this key; outlives the file |
 //!
 //! Project names are normalized and contain no slash, so a scan of `f/<project>/` reads only that
 //! project. Every upload writes `p/` and `v/` without a condition, so uploads do not conflict. A

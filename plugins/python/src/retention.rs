@@ -1,4 +1,4 @@
-//! Facts for retention: which versions are pre-releases (PEP 440).
+//! Tells the host which versions are pre-releases (PEP 440), for retention rules.
 
 use crate::Python;
 use crate::version::Version;

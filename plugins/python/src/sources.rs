@@ -9,9 +9,11 @@ use packhouse_sdk::{Context, Error, Failure, LeftOut, Repository};
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Maximum bytes of all upstream pages together whose files are sorted in memory.
+/// Maximum bytes of a project's upstream pages together. If they are larger, the plugin does not
+/// sort the project's files in memory.
 const SORTED: u64 = 4 << 20;
-/// Number of a hosted repository's files from which they are no longer sorted in memory.
+/// Limit for the number of a project's files in a hosted repository. From this number on, the
+/// plugin does not sort the project's files in memory.
 const SORTED_FILES: usize = 10_000;
 
 /// The repositories that may have a project.
@@ -110,8 +112,8 @@ impl<'a> Sources<'a> {
         Ok(Some(project.versions))
     }
 
-    /// Passes files to `take` without holding them in memory. It holds only hashes of their names,
-    /// to find duplicates.
+    /// Passes files to `take` without holding them in memory. Holds only hashes of their names, to
+    /// find duplicates.
     fn each_as_it_comes(
         self,
         take: &mut dyn FnMut(ProjectFile, Availability) -> Result<(), Failure>,
@@ -120,8 +122,9 @@ impl<'a> Sources<'a> {
         let is_alone = all.len() == 1;
         let (mut names, mut versions) = (HashSet::new(), BTreeSet::new());
         let (mut is_found, mut any_denied) = (false, false);
-        // The first pass takes only offered files, and the second only withheld files. A withheld
-        // file is listed only if no repository offers a file of the same name.
+        // A withheld file is listed only if no repository offers a file of the same name. With
+        // several repositories, the first pass therefore takes only offered files, and the second
+        // only withheld files. One repository needs a single pass.
         for pass in [Availability::Offered, Availability::Denied] {
             if pass == Availability::Denied && (is_alone || !any_denied) {
                 break;
@@ -147,8 +150,8 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// Returns a hash of a file name. A hash needs less memory than the name, of which there may be
-/// several hundred thousand.
+/// Returns a hash of a file name. A project may have several hundred thousand files, and a hash
+/// needs less memory than a name.
 fn hash_of(filename: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     filename.hash(&mut hasher);

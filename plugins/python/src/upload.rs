@@ -1,5 +1,5 @@
-//! `POST`: publishes a file if its form, digests, name and own metadata agree. For a file that is
-//! moved from another server, fewer checks apply, and it is published unchanged.
+//! `POST`: publishes a file if its form, digests, name and own metadata agree. Fewer checks apply
+//! to a file that is moved from another server.
 
 use crate::answer::bad;
 use crate::archive::{self, ArchiveContents, Rules};
@@ -47,7 +47,8 @@ pub(crate) fn post(cx: &Context, request: &Request, _params: &Params<'_>) -> Res
     upload.store(repository, &settings, slot)
 }
 
-/// Reads an archive. Accepts a moved file whose metadata is unreadable, without its metadata.
+/// Reads an archive. If the archive of a moved file is invalid, returns empty contents instead of
+/// an error.
 fn inspect(
     cx: &Context,
     form: &UploadForm,
@@ -90,10 +91,10 @@ fn named(form: &UploadForm, rules: Rules) -> Result<Filename, Failure> {
     }
 }
 
-/// The records that exist before an upload under its file name, with their revisions.
+/// The existing records that decide whether a file can be stored, with their revisions.
 struct UploadSlot {
     file: Option<Entry<FileRecord>>,
-    /// Name of the file that has used this key, possibly in another spelling.
+    /// The used file name, in the spelling of the latest file that had it.
     used: Option<Entry<String>>,
     status: Option<Entry<Status>>,
     yanked: Option<Entry<Yanked>>,
@@ -105,7 +106,7 @@ impl UploadSlot {
     fn find(repository: &Repository, filename: &Filename, called: &str) -> Result<Self, Failure> {
         let project = &filename.project;
         let used = repository.get_json::<String>(&records::used(&filename.key()))?;
-        // A file may use this name in another spelling.
+        // An existing file may have this name in another spelling.
         let holder = used.as_ref().map_or(called, |used| used.value.as_str());
         Ok(Self {
             file: repository.get_json(&records::file(project, holder))?,
@@ -117,7 +118,8 @@ impl UploadSlot {
         })
     }
 
-    /// Returns the response if the file cannot be stored or already is. `None` if it can be stored.
+    /// Returns the response for a file that cannot be stored, or that is already stored. `None` if
+    /// the file can be stored.
     fn taken(&self, settings: &Settings, sha256: &Digest) -> Option<Result<Response, Failure>> {
         let file = &self.filename;
         if let Some(there) = &self.file {
@@ -243,7 +245,9 @@ impl Upload {
         })
     }
 
-    /// Adds the file, its version, its project and the listed version in one commit.
+    /// Adds the records of the file, its version and its project to `change`. Also adds the
+    /// version's entry of the package list, the signed statements and the bills of materials. One
+    /// commit stores all of them.
     fn change(&self, change: &mut Transaction, slot: &UploadSlot) -> Result<(), Failure> {
         let project = &self.filename.project;
         let used = records::used(&self.filename.key());

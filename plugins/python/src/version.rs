@@ -39,6 +39,7 @@ enum ReleasePosition {
     /// A development release that belongs to no pre-release or post-release.
     First,
     Pre(Stage, u64),
+    /// A final release or a post-release.
     Last,
 }
 
@@ -68,7 +69,7 @@ impl Version {
         ended.then_some(Self { epoch, release, pre, post, dev, local })
     }
 
-    /// Returns a text that equal versions share, and different versions do not.
+    /// Returns a text that is the same for equal versions, and different for different versions.
     pub(crate) fn key(&self) -> String {
         Self { release: self.significant().to_vec(), ..self.clone() }.to_string()
     }
@@ -116,7 +117,8 @@ impl Version {
     }
 }
 
-/// Renders a number after a letter for its length, so that the texts sort like the numbers.
+/// Renders a number so that the texts sort like the numbers: a letter for the count of digits, then
+/// the digits.
 fn sortable(number: u64) -> String {
     let digits = number.to_string();
     let length = u8::try_from(digits.len()).unwrap_or(u8::MAX);
@@ -149,7 +151,7 @@ fn post(rest: &mut Cursor<'_>) -> Option<u64> {
     ["post", "rev", "r"].into_iter().any(|word| rest.take(word)).then(|| rest.counted())
 }
 
-/// Parses a whole local version.
+/// Parses a local version, which is the whole rest of a version's text.
 fn local(text: &str) -> Option<Vec<Label>> {
     let label = |piece: &str| {
         let valid = !piece.is_empty() && piece.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -176,7 +178,7 @@ impl Cursor<'_> {
         self.0 = self.0.strip_prefix(['-', '_', '.']).unwrap_or(self.0);
     }
 
-    /// Reads a number of any length that fits into 64 bits.
+    /// Reads a decimal number that fits into 64 bits.
     fn number(&mut self) -> Option<u64> {
         let end = self.0.find(|symbol: char| !symbol.is_ascii_digit()).unwrap_or(self.0.len());
         let (digits, rest) = self.0.split_at_checked(end)?;

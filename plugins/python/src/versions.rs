@@ -1,4 +1,5 @@
-//! The order of PEP 440, for the version ranges of advisories.
+//! Compares versions in the order of PEP 440. The host needs this order for the version ranges of
+//! advisories.
 
 use packhouse_sdk::Versions;
 

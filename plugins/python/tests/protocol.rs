@@ -1,5 +1,5 @@
-//! Runs the protocol table with the in-memory host. Further tests need more than a row of the
-//! table: many versions, time, intents, listed versions.
+//! Runs the protocol table with the in-memory host. The other tests check behaviour that a row of
+//! the table cannot express: many versions, time, intents, listed versions.
 
 use super::table;
 use super::wheel;

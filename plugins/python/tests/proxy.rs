@@ -275,8 +275,8 @@ fn attestations_are_recorded_once_even_if_the_file_is_denied() {
     let requests = |address: &str| host.fetched().iter().filter(|target| target.contains(address)).count();
     assert_eq!(requests(two), 1);
 
-    // For the other version, the request for attestations first fails, and then the upstream
-    // answers that there are none.
+    // For version 1.0, the first request for attestations fails. The upstream answers the second
+    // request with 404, because it has no attestations.
     let one = "https://upstream.test/integrity/1.0";
     host.fail_upstream("GET", one, packhouse_sdk::Error::Unavailable("gone".to_owned()));
     proxy.get(&file("1.0")).send().expect(200);

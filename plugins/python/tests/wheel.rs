@@ -1,5 +1,5 @@
-//! Makes small distributions. It writes zip and tar archives byte by byte, so that tests can also
-//! make faulty archives.
+//! Makes small distributions for tests. Writes zip and tar archives byte by byte, so that tests can
+//! also make faulty archives.
 
 #![allow(dead_code, reason = "not every test that includes this file makes everything")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]

@@ -1,4 +1,4 @@
-//! `gem signin`: the command requests an API key, and would write the key to its credentials file.
+//! Answers `gem signin`, which requests an API key to write it to its credentials file.
 
 use packhouse_sdk::{Context, Failure, Params, Request, Response};
 

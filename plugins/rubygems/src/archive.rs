@@ -20,7 +20,8 @@ pub(crate) struct FileSpan {
     size: u64,
 }
 
-/// Reads the specification of a gem, after verifying the checksums of its files.
+/// Returns the specification of a gem. If the gem contains checksums, first verifies its files with
+/// them.
 ///
 /// # Errors
 /// 422 `invalid_gem`, with a sentence for the publisher, if the gem is invalid or damaged.
@@ -99,8 +100,8 @@ impl From<Error> for ArchiveError {
     }
 }
 
-/// Finds the position of each file in a gem, by name. It accepts only plain files with short names,
-/// because RubyGems writes nothing else.
+/// Finds the position of each file in a gem, by name. Accepts only plain files with short names,
+/// because RubyGems writes only such files.
 pub(crate) fn walk(gem: &(impl ReadAt + ?Sized)) -> Result<BTreeMap<String, FileSpan>, ArchiveError> {
     let size = gem.size()?;
     let mut files = BTreeMap::new();

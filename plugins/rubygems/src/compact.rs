@@ -1,6 +1,6 @@
 //! The compact index. `info/NAME` has a line for each version. `versions` lists the versions of all
-//! gems, with the MD5 of each `info`. A push only appends to both documents, so that clients fetch
-//! only the new part. A yank or a deletion changes them elsewhere too.
+//! gems, with the MD5 of each `info`. A push only appends to both documents, so clients need to
+//! fetch only the new part. A yank or a deletion also changes the existing part.
 
 use crate::name;
 use crate::records::{GemRecord, text_of};
@@ -73,18 +73,18 @@ pub(crate) fn sort(records: &mut [GemRecord]) {
 /// A version that an upstream's `info` lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UpstreamVersion {
-    /// Version and platform.
+    /// Version with its platform, as in [`name::number`].
     pub(crate) number: String,
     /// SHA-256 in hex.
     pub(crate) sha256: Option<String>,
     /// Time of the push, in ms since 1970; `None` if the line does not state it.
     pub(crate) published: Option<u64>,
-    /// The unchanged line, without its end.
+    /// The unchanged line, without its line break.
     pub(crate) line: String,
 }
 
-/// Reads the `info` of an upstream. Returns the versions and the number of invalid lines, which it
-/// leaves out. Returns `None` if the text is not an `info`.
+/// Reads the `info` of an upstream. Leaves out invalid lines. Returns the versions and the count of
+/// invalid lines. Returns `None` if the text is not an `info`.
 pub(crate) fn read_info(text: &str) -> Option<(Vec<UpstreamVersion>, usize)> {
     let (_, lines) = text.split_once("---\n").or_else(|| text.ends_with("---").then_some((text, "")))?;
     let lines: Vec<&str> = lines.lines().filter(|line| !line.is_empty()).collect();
@@ -114,8 +114,8 @@ pub(crate) fn render_info(offered: &[UpstreamVersion]) -> String {
     offered.iter().fold(HEAD.to_owned(), |out, one| out + &one.line + "\n")
 }
 
-/// Reads a line of `versions`. Returns the name of the gem, and its numbers with a flag. The flag
-/// is false for a removed number, which has a `-` before it.
+/// Reads a line of `versions`. Returns the name of the gem, and each of its numbers with a flag.
+/// The flag is false if a `-` before the number marks it as removed.
 pub(crate) fn read_versions_line(line: &str) -> Option<(&str, impl Iterator<Item = (bool, &str)>)> {
     let mut words = line.split(' ');
     let (gem, numbers) = (words.next()?, words.next()?);

@@ -17,7 +17,8 @@ pub(crate) fn plan_file(_request: &Request, params: &Params<'_>) -> Result<Inten
     Ok(Intent::delete().subject(params.segment("file")))
 }
 
-/// Handles `DELETE /api/v1/gems/yank`. Each field is in the form in the body, or else in the query.
+/// Handles `DELETE /api/v1/gems/yank`. Takes each field from the form in the body, or else from the
+/// query.
 pub(crate) fn yank(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {
     let body = match request.take_body() {
         Some(body) => body.text(FORM).map_err(|_| Failure::invalid("The body is not a form"))?,

@@ -12,7 +12,7 @@ use packhouse_sdk::{
 };
 use std::collections::BTreeSet;
 
-/// Bytes that are collected before they are passed to the host.
+/// Bytes that [`Lines`] collects before it passes them to the host.
 const PIECE: usize = 256 << 10;
 
 pub(crate) fn plan_many(_request: &Request, _params: &Params<'_>) -> Result<Intent, Failure> {
@@ -93,7 +93,8 @@ pub(crate) fn each_upstream_line(
     let (proxies, mut left_out) = (cx.proxies()?, cx.left_out());
     let mut has_index = proxies.is_empty() || !cx.hosted()?.is_empty();
     for (at, proxy) in proxies.iter().enumerate() {
-        // Only a later proxy needs the names of this one, so the last proxy does not collect them.
+        // The names of a proxy's gems are needed only to skip these gems in a later proxy. They are
+        // therefore not collected for the last proxy.
         let names = upstream_lines(cx, proxy, known, at + 1 < proxies.len(), each);
         if let Some(mut names) = left_out.unless_failed(proxy, names)? {
             has_index = true;
@@ -104,8 +105,8 @@ pub(crate) fn each_upstream_line(
     left_out.or_failure(has_index.then_some(()))?.ok_or_else(missing)
 }
 
-/// Calls `each` with the lines of one proxy. Returns the names of its gems, or an empty set unless
-/// `collect_names` is set. Returns `None` if the proxy has no index.
+/// Calls `each` with the lines of one proxy. Returns the names of its gems if `collect_names` is
+/// true, and otherwise an empty set. Returns `None` if the proxy has no index.
 fn upstream_lines(
     cx: &Context,
     proxy: &Repository,
@@ -159,11 +160,13 @@ impl Lines {
 }
 
 /// Builds the response with a document of the compact index. The headers contain the digest of the
-/// whole document: Bundler joins its old copy and the new part, and verifies the result.
+/// whole document, because Bundler appends the new part to its old copy and then verifies the
+/// result.
 ///
 /// Bundler before 2.5 compares `ETag` with the MD5 of the document, and fails if they differ. The
 /// host's `ETag` is not an MD5, so an old Bundler receives status 203, for which the host sends no
-/// `ETag`. An old Bundler also sends the MD5 of its copy as `If-None-Match`.
+/// `ETag`. An old Bundler also sends the MD5 of its copy as `If-None-Match`. If this is the
+/// document's MD5, the response is 304.
 fn document(request: &Request, blob: Blob) -> Result<Response, Failure> {
     let old = request.header("user-agent").is_some_and(is_old_bundler);
     if old && let Some(tag) = request.header("if-none-match") {

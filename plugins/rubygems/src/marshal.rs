@@ -73,14 +73,14 @@ impl Marshal {
         self.length(variables);
     }
 
-    /// Starts an object whose class reads it from another value (`marshal_load`). The caller must
-    /// then write that value.
+    /// Starts an object that its class restores from one value with `marshal_load`. The caller must
+    /// then write this value.
     pub(crate) fn loaded(&mut self, class: &'static str) {
         self.out.push(b'U');
         self.symbol(class);
     }
 
-    /// Writes an object whose class reads it from these bytes (`_load`).
+    /// Writes an object that its class restores from these bytes with `_load`.
     pub(crate) fn dumped(&mut self, class: &'static str, bytes: &[u8]) {
         self.out.push(b'u');
         self.symbol(class);

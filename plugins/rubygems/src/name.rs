@@ -37,7 +37,7 @@ pub(crate) fn parts(number: &str) -> Option<(&str, &str)> {
     (version::is_version(version) && is_platform(platform)).then_some((version, platform))
 }
 
-/// Returns the pairs of a gem name and a number that have a file name with this stem.
+/// Returns each pair of a gem name and a number whose file name has this stem.
 pub(crate) fn splits(stem: &str) -> Vec<(&str, &str)> {
     let splits = stem.match_indices('-').filter_map(|(at, _)| {
         let (name, rest) = stem.split_at_checked(at)?;
@@ -46,7 +46,7 @@ pub(crate) fn splits(stem: &str) -> Vec<(&str, &str)> {
     splits.filter(|(name, number)| is_name(name) && parts(number).is_some()).take(MAX_SPLITS).collect()
 }
 
-/// Names, in an intent, each gem that the file with this stem may belong to.
+/// Adds all gems that may own the file with this stem to an intent.
 pub(crate) fn about_stem(intent: Intent, stem: &str) -> Intent {
     splits(stem).into_iter().fold(intent, |intent, (name, _)| intent.about_package(name))
 }

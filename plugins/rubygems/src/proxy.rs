@@ -19,10 +19,11 @@ const INFO: u64 = 8 << 20;
 const VERSIONS: u64 = 128 << 20;
 /// Largest compressed specification, in bytes.
 const QUICK: u64 = 4 << 20;
-/// Bytes of `versions` that are read at once.
+/// Bytes of `versions` that the plugin reads in one call.
 const PIECE: u32 = 512 << 10;
 
-/// Returns the upstream's versions of a gem that may be offered. Returns `None` if there are none,
+/// Returns the versions of a gem that the proxy may offer: versions in the upstream's index, and
+/// fetched versions that the index no longer lists. Returns `None` if there are no such versions,
 /// or if the upstream refuses the request.
 pub(crate) fn offered(
     cx: &Context,
@@ -134,8 +135,8 @@ fn find_known(cx: &Context, proxy: &Repository, stem: &str) -> Result<Option<Kno
     Ok(None)
 }
 
-/// Serves a gem. Returns `None` if the upstream does not have the gem, or if the gem may not be
-/// offered.
+/// Serves a gem. Returns `None` if the upstream does not have the gem, or if the host does not
+/// allow the proxy to offer it.
 pub(crate) fn file(cx: &Context, proxy: &Repository, stem: &str) -> Result<Option<Response>, Failure> {
     let Some(known) = find_known(cx, proxy, stem)? else { return Ok(None) };
     let KnownVersion { gem, one, withdrawn } = &known;

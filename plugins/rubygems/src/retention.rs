@@ -1,4 +1,4 @@
-//! Facts about versions for retention: whether they are pre-releases.
+//! Tells the host which versions are pre-releases, for retention rules.
 
 use crate::{RubyGems, name, version};
 use packhouse_sdk::{Context, Failure, Retention, VersionFacts, VersionId};

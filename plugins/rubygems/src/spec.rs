@@ -179,7 +179,7 @@ impl GemDependency {
     }
 }
 
-/// Reads requirements. Replaces an empty list by `>= 0`, which accepts any version.
+/// Reads version requirements. Replaces an empty list by `>= 0`, which accepts any version.
 fn requirements(raw: Option<RawRequirement>) -> Result<Vec<Requirement>, String> {
     let all = raw.map(|raw| raw.requirements).unwrap_or_default();
     if all.len() > MANY {

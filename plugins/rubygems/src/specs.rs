@@ -11,11 +11,11 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 
-/// The most versions in one index. If versions from upstreams exceed this number, the answer is
-/// 404, and clients must use the compact index.
+/// The most versions in one index. Hosted versions may exceed this number. If versions of upstreams
+/// would exceed it, the plugin answers 404, and clients must use the compact index.
 const MANY: usize = 200_000;
 
-/// Names and numbers of gems.
+/// Pairs of a gem name and a number.
 type GemNumbers = BTreeSet<(String, String)>;
 
 pub(crate) fn released(cx: &Context, _request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {

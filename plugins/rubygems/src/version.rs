@@ -16,7 +16,7 @@ pub(crate) fn is_version(text: &str) -> bool {
         && parts.all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
-/// Returns true for a pre-release, which contains a letter.
+/// Returns true for a pre-release: a version that contains a letter.
 pub(crate) fn is_prerelease(text: &str) -> bool {
     text.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
@@ -25,8 +25,8 @@ pub(crate) fn is_prerelease(text: &str) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Segment<'a> {
     Word(&'a str),
-    /// The number of digits, and the digits, without leading zeros. Numbers therefore sort by
-    /// value.
+    /// The count of digits and the digits, both without leading zeros. In this form, numbers sort
+    /// by value.
     Number(usize, &'a str),
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn compare(one: &str, other: &str) -> Ordering {
     Ordering::Equal
 }
 
-/// Splits a version into runs of digits and of letters. Drops zeros directly before the first word.
+/// Splits a version into numbers and words. Drops zeros directly before the first word.
 fn segments(text: &str) -> Vec<Segment<'_>> {
     let mut found = Vec::new();
     for part in text.split(|symbol: char| !symbol.is_ascii_alphanumeric()) {

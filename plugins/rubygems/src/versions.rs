@@ -1,4 +1,5 @@
-//! The order of `Gem::Version`, for the version ranges of advisories.
+//! Compares versions in the order of `Gem::Version`. The host needs this order for the version
+//! ranges of advisories.
 
 use packhouse_sdk::Versions;
 

@@ -1,4 +1,4 @@
-//! Builder of gems like those of `gem build`, with the same bytes each time.
+//! Builds gems like those of `gem build`. The same arguments always give the same bytes.
 
 #![allow(dead_code, unreachable_pub, reason = "each user of this file needs only some of it")]
 #![allow(clippy::unwrap_used, reason = "in tests, a fault is to be loud")]

@@ -1,5 +1,6 @@
-//! Runs the protocol table with the in-memory host. Further tests need more than a row of the
-//! table: growing documents, yanks, listings, and Ruby reading the Marshal documents.
+//! Runs the protocol table with the in-memory host. The other tests check behaviour that a row of
+//! the table cannot express: growing documents, yanks and listings. One test lets Ruby read the
+//! Marshal documents.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 

@@ -3,7 +3,7 @@
 //! `protocol.rs` runs the rows against the native code and the in-memory host. The workspace's
 //! tests include this file, and run the same rows against the compiled component in the real
 //! runtime. Times differ between the two runs, so no row depends on a time. All rows run in one
-//! repository, in this order.
+//! repository, in the order of [`cases`].
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
 

@@ -28,8 +28,7 @@ pub(crate) fn is_within(one: &str, other: &str, most: usize) -> bool {
             now.push(best);
             left = Some(with);
         }
-        // The distances in later rows are not smaller, so the names cannot be within `most` any
-        // more.
+        // If all distances in a row exceed `most`, all distances in later rows exceed it, too.
         if now.iter().all(|cell| *cell > most) {
             return false;
         }

@@ -116,8 +116,8 @@ fn lookalike<'a>(settings: &'a NameSettings, context: &'a Context, name: &str) -
     })
 }
 
-/// Normalizes a name: lower case, no `-`, `_` and `.`, and `o` and `l` for the digits that look
-/// like them.
+/// Normalizes a name: changes it to lower case, removes `-`, `_` and `.`, and replaces `0` with `o`
+/// and `1` with `l`, because they look alike.
 fn folded(name: &str) -> String {
     let lower = name.to_lowercase();
     lower

@@ -1,5 +1,5 @@
-//! A policy that requires signed provenance of a version: where it was built, and from which
-//! source.
+//! A policy that requires signed provenance of a version: a statement that says where the version
+//! was built, and from which source.
 //!
 //! The host must have verified at least one statement about the version, and this statement must
 //! match all settings. The policy refuses all other versions.

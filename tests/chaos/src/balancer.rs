@@ -91,7 +91,7 @@ impl State {
         }
     }
 
-    /// Closes the connection if no server is ready.
+    /// Connects a client to a ready server; closes the client's connection if no server is ready.
     fn serve(&self, client: TcpStream, packages: bool) {
         let tries = if self.retries.load(Ordering::SeqCst) { self.backends.len() } else { 1 };
         let from = self.next.fetch_add(1, Ordering::Relaxed);

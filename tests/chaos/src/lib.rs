@@ -1,6 +1,7 @@
-//! Two or three servers share one PostgreSQL and one S3 behind a balancer. They run under load
-//! while faults happen in every part. The checker then verifies the history, which records every
-//! answer to the clients. `just chaos --minutes 60` runs it; `just test` includes a small round.
+//! Two or three servers behind a balancer share one PostgreSQL and one S3. They run under load
+//! while faults happen in every part of the cluster. The checker then verifies the history, which
+//! records every answer to the clients. `just chaos --minutes 60` runs it; `just test` includes a
+//! small round.
 //!
 //! Modules depend in one direction: `round` → `faults` → `load` → `formats` → `cluster` →
 //! `balancer`. All of them write the `history`, which `checker` reads.

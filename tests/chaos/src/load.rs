@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Versions of a package before the next package begins.
+/// Number of versions of a package before workers begin the next package.
 const VERSIONS: u64 = 120;
 /// Pause between two requests of a worker.
 const BREATH: Duration = Duration::from_millis(25);
@@ -28,8 +28,9 @@ pub struct KnownVersion {
     pub package: String,
     /// Its version.
     pub version: String,
-    /// True if the worker made only one attempt to publish, and a server acknowledged it. Otherwise
-    /// a late attempt could restore the version after its deletion.
+    /// True if the worker made only one attempt to publish, and a server acknowledged it. Workers
+    /// delete only such versions, because a late attempt could restore a version after its
+    /// deletion.
     clean: bool,
     deleted: bool,
 }
@@ -197,8 +198,8 @@ impl<'a> Load<'a> {
         outcome
     }
 
-    /// Publishes different bytes at the same path twice at the same time. Returns the first outcome
-    /// if it is unknown, otherwise the second.
+    /// Sends two publishes of different bytes to the same path at the same time. Returns the first
+    /// outcome if it is unknown, otherwise the second.
     fn duel(&self, item: &PackageVersion, ways: [Way; 2]) -> Outcome {
         let other = PackageVersion::new(
             item.format,

@@ -1,5 +1,5 @@
-//! Faults planted in a correct history: each changes the history as clients of a server with that
-//! fault would observe it. The checker must find every one of them.
+//! Faults planted in a correct history: each changes the history into one that clients of a server
+//! with this fault would observe. The checker must find every one of them.
 #![allow(clippy::ptr_arg, reason = "some take events out or add to them, and all stand in one table")]
 
 use crate::checker::Rule;

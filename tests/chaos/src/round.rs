@@ -26,9 +26,9 @@ pub struct Plan {
     pub servers: usize,
     /// The faults, each once, in an order that the seed determines.
     pub faults: Vec<Fault>,
-    /// Number of times that each fault happens at least.
+    /// Minimum number of times that each fault happens.
     pub rounds: usize,
-    /// How long further faults go on.
+    /// Minimum time for which the round goes on with faults.
     pub time: Duration,
     /// How long a fault lasts.
     pub hold: Duration,

@@ -77,7 +77,8 @@ impl<'a> Tokens<'a> {
             let token = {
                 let tokens = of.lock().unwrap();
                 let token = (!tokens.is_empty()).then(|| tokens[random.below(tokens.len())].clone());
-                // A server most likely still has the token in its cache that was revoked last.
+                // The token that was revoked last is the most likely one to be still in a server's
+                // cache.
                 if random.percent(50) { tokens.last().cloned() } else { token }
             };
             if let Some(token) = token {

@@ -1,6 +1,6 @@
 //! A format beside the first four needs no change of the host. Its description determines errors,
 //! challenges, forms of credentials, user names, limits and root paths. The guest `odd` uses each
-//! option in another way than the four formats. The guest `crates` has the part of a crate registry
+//! option differently from the four formats. The guest `crates` has the part of a crate registry
 //! that cargo needs.
 
 use packhouse_sdk::Format as _;
@@ -55,8 +55,8 @@ impl FormatServer {
     }
 }
 
-/// Asserts an error as `odd` describes it: status, sentence and the code in upper case; `more` is
-/// the rest of the body.
+/// Asserts an error in the form that `odd` describes. The body contains the status, the code in
+/// upper case, the sentence `words`, and the members of `more`.
 #[track_caller]
 fn odd(answer: &Response, status: u16, title: &str, code: &str, words: &str, more: &Value) {
     assert_eq!(answer.status, status, "{}", answer.text());
@@ -126,7 +126,7 @@ fn the_format_determines_the_forms_of_authorization() {
     odd_challenge(&fifth, &bearer.get("/repositories/open/free"));
     bearer.put("/repositories/files/org/a/1/a-1.jar", "jar").expect(201);
 
-    // Other paths refuse a token without a scheme, which this format accepts.
+    // This format accepts a token without a scheme; the paths of other formats refuse it.
     unknown_to_all(&bare.get("/repositories/files/org/a/1/a-1.jar"));
     unknown_to_all(&bare.get("/repositories/absent/x"));
     unknown_to_all(&bare.get("/repositories/"));
@@ -224,8 +224,8 @@ fn a_body_is_under_the_limit_that_the_intent_names() {
         let more = json!({"host": "too-long"});
         odd(&put(name, bytes), 422, "Unprocessable Entity", "TOO-LONG", &words, &more);
     }
-    // A limit without its own message, and an unlimited body: both get the general message for
-    // large bodies.
+    // `plain` is under a limit without a message of its own. `free` is under no described limit,
+    // only under the size that its intent states. Both get the general message for large bodies.
     for (name, bytes, limit) in [("plain", 21, 20), ("free", 1001, 1000)] {
         let more = json!({"host": "file_too_large"});
         odd(&put(name, bytes), 413, "Payload Too Large", "FILE_TOO_LARGE", &over(limit), &more);

@@ -56,7 +56,7 @@ fn failed(judged: &Judgement, why: &str) {
     assert!(judged.reason.contains(why), "{judged:?}");
 }
 
-/// The text at this pointer, with one character in the middle changed.
+/// A copy of the bundle in which one character of the text at this JSON pointer is changed.
 fn tampered(bundle: &Value, at: &str) -> Value {
     let mut bundle = bundle.clone();
     let place = bundle.pointer_mut(at).unwrap_or_else(|| panic!("{at}"));
@@ -240,7 +240,7 @@ fn older_attestations_are_envelopes_beside_their_certificate() {
     );
 }
 
-/// Statements that the public instance signed.
+/// A file of the fixtures, such as a bundle that the public Sigstore instance signed.
 fn of_the_public(name: &str) -> Vec<u8> {
     std::fs::read(packhouse_tests::checkout().join("tests/fixtures/sigstore").join(name)).unwrap()
 }

@@ -1,6 +1,6 @@
 //! Servers on one PostgreSQL that answer from memory. No server accepts a token that another server
-//! revoked, even after it was stopped, cut off or received no notices. No server queries the
-//! database while nothing changes (docs/explanation/leases.md).
+//! revoked. This also holds for a server that was stopped, was cut off or received no notices. No
+//! server queries the database while nothing changes (docs/explanation/leases.md).
 
 use std::io::BufRead as _;
 use std::process::Command;
@@ -242,7 +242,7 @@ fn a_server_without_notices_accepts_no_revoked_token() {
     assert!(wire.dropped() > 0, "no notice was dropped");
 }
 
-/// Too large to be cached in memory with its record.
+/// Size of a file that is too large for the server to cache its bytes in memory with the record.
 const LARGE: usize = 100_000;
 
 #[test]
@@ -391,8 +391,8 @@ fn a_dead_server_is_waited_for_once() {
     });
 }
 
-/// Clients of two servers request the same new files of an upstream at once. An upstream that
-/// answers quickly gets one request for each file.
+/// Clients of two servers request the same new files of an upstream at the same time. The upstream
+/// answers quickly and gets one request for each file.
 #[test]
 fn a_proxy_fetches_once_for_all_servers() {
     const FILES: usize = 12;
@@ -437,7 +437,7 @@ fn a_proxy_fetches_once_for_all_servers() {
     assert!(counts.iter().sum::<usize>() <= FILES + 2, "{counts:?}");
 }
 
-/// When an upstream asks for a pause, the server sends it no requests meanwhile and serves cached
+/// An upstream asks for a pause. During the pause the server sends it no requests and serves cached
 /// files.
 #[test]
 fn cached_files_are_served_while_the_upstream_asks_for_a_pause() {

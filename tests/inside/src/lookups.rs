@@ -52,8 +52,8 @@ fn metric(server: &Server, name: &str) -> u64 {
     line.rsplit(' ').next().unwrap().parse::<f64>().unwrap() as u64
 }
 
-/// Sends one request with each token over one connection; returns the number of statements and
-/// hashes.
+/// Sends one request with each token over one connection. Returns how many SQL statements and
+/// password hashes the server made for them.
 fn round(server: &Server, path: &str, secrets: &[String]) -> (u64, u64) {
     let counted = || {
         (

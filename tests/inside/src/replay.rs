@@ -1,6 +1,6 @@
-//! A recorded call is replayed on three components: the recorded one, one without the bug, and one
-//! that calls other functions of the host. All three are the guest `ledger`; a digit in its bytes
-//! selects the variant.
+//! A recorded call is replayed on three components. The first is the recorded component, which has
+//! a bug. The second has no bug, and the third calls other functions of the host. All three are the
+//! guest `ledger`; a digit in its bytes selects the variant.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -181,7 +181,7 @@ async fn a_planted_bug_fails_again_and_the_fixed_component_answers() {
     let mended = world.replay(&failed, b'1');
     assert_ne!(mended.component, failed.component);
     let Some(Difference::Ended { recorded, .. }) = &mended.difference else { panic!("{mended}") };
-    assert_eq!(recorded.import, "host.log", "the recorded call logged there why it failed");
+    assert_eq!(recorded.import, "host.log", "the recorded call logged its panic at this point");
     let answer = mended.outcome.answer.as_ref().unwrap();
     assert_eq!(answer["ok"]["status"], 200);
     assert_eq!(answer["ok"]["content"], json!({"inline": {"text": "lunch: twelve is not an amount"}}));
@@ -226,8 +226,8 @@ async fn a_recording_that_is_too_large_is_cut_and_marked() {
     let fits = world.recording("GET", "-/large/7", "").await;
     assert_eq!(fits.cut, None);
     world.replays(&fits);
-    // The recorder also bounds the total size of its recordings, including those that wait for
-    // collection.
+    // The recorder also bounds the total size of its recordings, including those that the test has
+    // not yet taken from it.
     for _ in 0..12 {
         assert!(world.send("GET", "-/large/7", "").await);
     }
@@ -453,7 +453,8 @@ async fn a_file_that_is_not_a_recording_is_refused_with_a_reason() {
     let other = broken(|it| it.format = "maven".to_owned());
     let refused = replay(&other, &component(&world.components, b'0')).unwrap_err().to_string();
     assert!(refused.contains("maven") && refused.contains("ledger"), "{refused}");
-    // The replay checks the content: it ends the call with the unknown function and nothing else.
+    // A recording with invalid content fails the replayed call, and the error names the unknown
+    // function.
     let odd = broken(|it| it.calls[0].function = "dance".to_owned());
     let replayed = world.replay(&odd, b'0');
     assert!(replayed.outcome.failed.unwrap().message.contains("dance"));

@@ -1,4 +1,4 @@
-//! Tests which calls share a plugin instance: only `route` and `handle` of the same read.
+//! Tests of plugin instances: only `route` and `handle` of the same read share one.
 
 #[allow(dead_code, reason = "shared with tests that use the rest")]
 use super::sandbox;

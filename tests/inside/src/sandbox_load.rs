@@ -124,8 +124,8 @@ async fn refused(plugins: &TempDir) -> String {
     load(plugins, |_| {}).await.err().expect("it is refused").to_string()
 }
 
-/// A component of the plugin's shape for this version of the contract; every function in it is
-/// unreachable.
+/// A component with the imports and exports of a plugin for this version of the contract. Every
+/// function in it traps.
 fn dummy(version: &str) -> Vec<u8> {
     let mut sources = wit_parser::SourceMap::new();
     let folder = packhouse_tests::checkout().join("wit/v0.1");

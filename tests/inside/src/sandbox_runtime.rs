@@ -200,8 +200,8 @@ async fn a_read_cannot_write() {
 
 #[tokio::test]
 async fn a_call_writes_no_more_than_its_limit() {
-    // This call writes 20 MiB before it fails. A busy disk may need more than the one second of the
-    // other tests.
+    // This call writes 20 MiB before it fails. On a busy disk this may take longer than the timeout
+    // of the other tests, one second.
     let limits = Limits { call_timeout: Duration::from_secs(30), ..tight() };
     let world = World::new(limits).await;
     let before = world.stored().await;

@@ -1,5 +1,5 @@
 //! Runs the formats' protocol tables through the real components, the runtime and a store. The
-//! answers must equal those of the native formats.
+//! answers must equal those of the same formats compiled into the test.
 
 #[path = "../../../plugins/cargo/tests/table.rs"]
 mod cargo;

@@ -12,8 +12,8 @@ impl Postgres {
     /// too. If this server is lost, no acknowledged commit is lost.
     ///
     /// If a statement times out while PostgreSQL waits for the standby, PostgreSQL commits it
-    /// anyway and reports it as committed. Therefore a test must use the standby only while the
-    /// standby works.
+    /// anyway and reports it as committed. A test that relies on the standby must therefore keep it
+    /// running.
     pub fn standby(&self) -> Result<Self, String> {
         let home = TempDir::new().map_err(|error| error.to_string())?;
         if is_root() {

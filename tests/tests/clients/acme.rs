@@ -12,8 +12,8 @@ use packhouse_tests::{Client, Server, ServerBuilder, cli, skip};
 
 const NAME: &str = "packages.test";
 
-/// An authority for the certificates that the server does not order: that of the API and that of
-/// Pebble. `None`, with a printed reason, if Pebble is not installed.
+/// An authority that issues the certificates of the API and of Pebble, which the server does not
+/// order by ACME. `None`, with a printed reason, if Pebble is not installed.
 fn authority(test: &str) -> Option<Authority> {
     match pebble::programs().and_then(|_| Authority::new()) {
         Ok(authority) => Some(authority),

@@ -39,7 +39,8 @@ impl Login {
     }
 }
 
-/// The URL paths of the page and of the client's polling.
+/// Begins a sign-in as a client does. Returns the URL paths of the person's page and of the
+/// client's polling.
 fn begin(server: &Server) -> (String, String) {
     let request =
         Request::new("POST", "/repositories/js/-/v1/login").header("Content-Type", "application/json");

@@ -146,8 +146,8 @@ fn a_deleted_version_is_gone_and_a_deprecated_one_says_so() {
     assert!(repository.client.get(&repository.path("index.yaml")).expect(200).text().contains("entries: {}"));
 }
 
-/// Helm installs through a group of a hosted repository and a proxy of a repository on another
-/// server, and again after that server has ended.
+/// Helm installs charts through a group. The group's members are a hosted repository and a proxy of
+/// a repository on another server. Helm installs them again after that server has ended.
 #[test]
 fn helm_installs_through_a_proxy_and_a_group() {
     let Some(helm) = helm() else { return };
@@ -193,7 +193,7 @@ fn helm_and_curl_work_with_the_pasted_settings() {
     let repository = FormatRepository::hosted(&server, HELM, "charts", &json!({}));
     home.write("CHART.tgz", chart("demo", "1.0.0", ""));
     home.shell("", &repository.connection_text(&server, "curl", "publish", None), &[]).success();
-    // Helm is not on the path.
+    // Helm is not on the path, so the test puts the program's full path into the command.
     let program = packhouse_tests::checkout().join(".tools/go/bin/helm");
     let read = repository.connection_text(&server, HELM, "read", None).replacen(
         "helm ",

@@ -1,6 +1,7 @@
 //! Limits of an ID token that a client sends directly as a credential. The server accepts it for
-//! one hour after its issue, with the format's audience, until its revocation. A publisher can also
-//! require the event that started the workflow.
+//! one hour after its issue, unless it was revoked. An audience that a format declares is valid
+//! only in repositories of this format. A publisher can also require the event that started the
+//! workflow.
 
 use super::trusted_publishing::issuer;
 

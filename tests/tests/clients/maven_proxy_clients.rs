@@ -1,6 +1,6 @@
 //! Tests with Maven and Gradle through a proxy of another Packhouse, and through a group with the
-//! proxy. The clients resolve the upstream's packages and verify every checksum, and again after
-//! the upstream has ended.
+//! proxy. The clients resolve the upstream's packages and verify every checksum. They do so again
+//! after the upstream has ended.
 
 use packhouse_tests::clients::{Maven, consumer, goal, has, run};
 use packhouse_tests::server::OWNER;

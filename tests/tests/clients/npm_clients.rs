@@ -202,7 +202,7 @@ fn clients_print_an_understandable_refusal_of_a_credential() {
             let output = js.publish("lib");
             let words = ["401", "nable to authenticate", "Invalid authentication", "unauthorized"];
             let tells = words.iter().any(|words| output.text.contains(words));
-            assert!(!output.success && tells, "{tool:?} with a token that does not count:\n{}", output.text);
+            assert!(!output.success && tells, "{tool:?} with an invalid token:\n{}", output.text);
             js.forget("project");
             let output = js.install("project");
             assert!(

@@ -1,7 +1,7 @@
 //! Tests with docker, skopeo and podman through a proxy of a second server. The clients pull the
-//! second server's images, and again after this server has ended. They print understandable
-//! messages when they push to a proxy, or when the proxy refuses a pull. Also, dockerd and
-//! containerd pull images of Docker Hub from a repository that is their mirror.
+//! second server's images. They do so again after the second server has ended. They print
+//! understandable messages when they push to a proxy, or when the proxy refuses a pull. Also,
+//! dockerd and containerd pull images of Docker Hub from a repository that is their mirror.
 
 use packhouse_tests::clients::{ProgramOutput, has, run};
 use packhouse_tests::docker::Docker;
@@ -94,7 +94,7 @@ fn skopeo_and_podman_pull_through_a_proxy_and_go_on_without_its_upstream() {
     } else {
         skip("podman", "no podman on the path");
     }
-    // The client's own words for a large manifest, and for a push.
+    // skopeo prints its own words when a proxy refuses a push.
     copy("oci:here", &format!("docker://{tagged}"), "dest", &good).refused("method not allowed");
 
     let World { far, .. } = world;

@@ -1,5 +1,5 @@
 //! Tests with Python's clients through a proxy of another Packhouse. The clients install the
-//! upstream's packages, and again after the upstream has ended.
+//! upstream's packages. They do so again after the upstream has ended.
 
 use crate::wheel;
 

@@ -24,7 +24,7 @@ fn push(repository: &FormatRepository, name: &str, version: &str, more: &str) {
     repository.client.send(request.body(gem(name, version, more))).expect(200);
 }
 
-/// `gem` with this key for the repository, and gems in a folder of its home.
+/// Runs `gem` with this API key; `gem` installs into a folder of the home.
 fn gem_as(home: &ClientHome, secret: &str, arguments: &[&str]) -> ProgramOutput {
     let gems = home.folder().join("gems");
     let gems = gems.to_str().unwrap();
@@ -79,7 +79,7 @@ fn gem_builds_pushes_and_installs() {
     install(&home, &repository, &secret, &["hello_rb", "--version", "1.9"]).success();
     install(&home, &repository, &secret, &["hello_rb", "--pre"]).success();
     assert!(home.folder().join("gems/gems/hello_rb-2.0.rc1").is_dir());
-    // The older indexes, which `gem list` reads.
+    // `gem list` reads the older indexes.
     let source = format!("{}/", repository.url_of(&secret));
     let listed =
         gem_as(&home, "", &["list", "--remote", "--all", "--clear-sources", "--source", &source]).success();

@@ -143,7 +143,7 @@ fn staged_bytes_of_a_repository_are_bounded_and_freed() {
     two.put(&file(4), bytes(4)).expect(201);
     drop(open);
     eventually("a broken body frees its bytes", || one.put(&file(5), bytes(4)).status == 201);
-    assert_eq!(one.get(&file(1)).expect(200).body.len() as u64, 4 * MIB, "published files do not count");
+    assert_eq!(one.get(&file(1)).expect(200).body.len() as u64, 4 * MIB, "published bytes are not staged");
 }
 
 /// The path of an answer's `Location`.

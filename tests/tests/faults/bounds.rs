@@ -56,7 +56,7 @@ fn invented_hosts_do_not_displace_the_servers_own() {
     let server = Server::start();
     let repository = MavenRepository::create(&server, "counted");
     let metadata = "org/example/a/maven-metadata.xml";
-    // More hosts than the server remembers.
+    // Sends more host names than the server remembers.
     for number in 0..100 {
         let client = repository.client.clone().with("Host", &format!("h{number}.example"));
         client.get(&repository.path(metadata)).expect(404);
@@ -94,7 +94,7 @@ fn a_query_that_no_plugin_reads_uses_the_cached_answer() {
 #[test]
 fn small_files_need_no_call_even_if_memory_is_full() {
     const FILES: u32 = 200;
-    // Memory for about twenty files with their bytes.
+    // The cache has room for about twenty files with their bytes.
     let server = Server::with().env("PACKHOUSE_RESPONSES_CACHE_BYTES", "600 KiB").start();
     let repository = MavenRepository::create(&server, "many");
     let bytes = |number: u32| payload::bytes(number.into(), 4096);

@@ -11,8 +11,8 @@ struct Steps {
 }
 
 impl Steps {
-    /// The index of the first line from `from` on that has one of these calls and these words. A
-    /// call is at the line where it ended.
+    /// The index of the first line from `from` on that has one of these calls and these words. The
+    /// lines are in the order in which the calls ended.
     fn find(&self, from: usize, calls: &[&str], words: &[&str], what: &str) -> usize {
         let fits = |line: &String| {
             calls.iter().any(|call| line.contains(&format!("{call}(")))

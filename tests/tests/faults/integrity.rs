@@ -41,7 +41,7 @@ fn a_damaged_blob_is_never_served_whole_and_scrub_names_it() {
 
     let file = File::options().write(true).open(&blob).unwrap();
     file.write_all_at(&[bytes[500_000] ^ 1], 500_000).unwrap();
-    assert!(!whole(&get()), "one bit is different");
+    assert!(!whole(&get()), "the server served a blob with one flipped bit");
     scrub(&server).refused(&digests::sha256(&bytes));
 
     file.set_len(700_000).unwrap();

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Number of clients of each of the two upstreams. Both together exceed the number of concurrent
 /// calls of a plugin.
 const CLIENTS: usize = 160;
-/// Concurrent requests to one upstream.
+/// Maximum number of concurrent requests that the server sends to one upstream.
 const PLACES: usize = 32;
 const ROUNDS: usize = 20;
 /// Time limit of a read that needs no upstream. Without a free slot, the server would refuse the

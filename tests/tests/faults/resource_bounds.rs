@@ -180,7 +180,8 @@ fn large_packument(server: &Server) -> (NpmRepository, String) {
 /// The server's peak memory while many clients fetch and read the packument.
 fn usual(server: &Server, repository: &NpmRepository) -> u64 {
     let ((), most) = server.watched(|| {
-        // The status does not matter: the server may refuse some of so many requests at once.
+        // The status does not matter, because the server may refuse some of so many concurrent
+        // requests.
         at_once(60, |_| drop(repository.get("lib")));
     });
     most
@@ -230,7 +231,7 @@ fn unread_documents_hold_little_memory_and_their_streams_end() {
     println!("{given_up} unread packuments: {} KiB more", grown / 1024);
     assert!(given_up > 50, "{given_up} streams were begun"); // Plugins answer this many requests at one time.
     assert!(grown < 64 * MIB, "{} MiB more for {given_up} answers", grown / MIB);
-    // An answer that the server kept in a file meanwhile is complete.
+    // The server still serves the complete packument.
     assert_eq!(repository.get("lib").expect(200).json()["versions"].as_object().unwrap().len(), 40);
 }
 
@@ -293,7 +294,8 @@ fn connections_that_read_nothing_hold_little_memory_and_are_closed() {
 fn a_large_file_sent_again_takes_no_more_disk() {
     let server = Server::start();
     let files = FormatRepository::hosted(&server, "generic", "files", &json!({}));
-    // The file is larger than the files that the server reads again to check that they are intact.
+    // The server reads smaller files again to check that they are intact. This file is too large
+    // for that.
     let bytes = payload::bytes(1, 65 << 20);
     for number in 0..4 {
         files.put(&format!("tool/1.{number}/tool.bin"), bytes.clone()).expect(201);

@@ -37,8 +37,8 @@ impl World {
     }
 }
 
-/// The load while servers start and stop. Each publisher sends a file to one running server and at
-/// once reads it from another.
+/// The load while servers start and stop. Each publisher sends a file to one running server and
+/// then reads it from another.
 struct Load {
     serving: RwLock<Vec<SocketAddr>>,
     acknowledged: Mutex<Vec<String>>,
@@ -59,7 +59,7 @@ impl Load {
             let path =
                 format!("/repositories/releases/org/example/p{publisher}/{number}/p{publisher}-{number}.jar");
             at(0).put(&path, path.as_bytes()).expect(201);
-            assert_eq!(at(1).get(&path).expect(200).text(), path, "another server has it at once");
+            assert_eq!(at(1).get(&path).expect(200).text(), path, "another server has it immediately");
             self.acknowledged.lock().unwrap().push(path);
         }
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 const WRITERS: usize = 40;
 const REPOSITORIES: usize = 4;
-/// The timeouts of these tests.
+/// The servers' timeouts for a statement and for a lock.
 const STATEMENT: Duration = Duration::from_millis(3000);
 const LOCK: Duration = Duration::from_millis(1000);
 /// Extra time for a machine that has other work.
@@ -243,8 +243,8 @@ fn a_server_that_cannot_commit_is_not_ready() {
     other.put("org/example/a/1/a-1.jar", "afterwards").expect(201);
 }
 
-/// The timeouts also bound writes other than commits, such as those of an upload session. They
-/// delay no other repository.
+/// The timeouts also bound writes other than commits, such as those of an upload session. A write
+/// that waits in one repository delays no other repository.
 #[test]
 fn upload_sessions_in_a_locked_repository_delay_no_others() {
     let world = world();

@@ -234,7 +234,7 @@ fn a_missing_object_is_500_before_any_head() {
         let metrics = Client::new(server.api()).get("/metrics").expect(200).text();
         assert!(!metrics.contains("packhouse_blobs_corrupt_total 0"), "{metrics}");
     }
-    assert!(pair.readiness(200, "ready").is_some(), "one lost object takes no server out of service");
+    assert!(pair.readiness(200, "ready").is_some(), "one lost object does not make a server unready");
     pair.acknowledged.borrow_mut().retain(|(path, _)| *path != pair.path("large"));
     pair.verify();
 }

@@ -75,7 +75,8 @@ fn refusals_of_a_credential_are_counted_and_those_without_one_are_not() {
         server.anonymous().basic(OWNER, "pkh_wrong").get(&repository.path(FILE)).expect(401);
     }
     let credential = format!("credential=token:{}", repository.token.id);
-    // The log counts refusals by minute, and a minute may end while the test sends them.
+    // The log has one count per minute, and a minute may end while the test sends the refusals. So
+    // the test adds the counts.
     let times = |query: &str| -> u64 {
         events(&api, query).iter().map(|event| event["times"].as_u64().unwrap()).sum()
     };

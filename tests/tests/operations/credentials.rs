@@ -7,8 +7,8 @@ use serde_json::json;
 const FILE: &str = "org/example/a/1.0/a-1.0.jar";
 const OTHER: &str = "org/example/a/2.0/a-2.0.jar";
 
-/// Checks a refusal: it has every field that some client displays, and a sentence in the status
-/// line.
+/// Checks a refusal. It has every field that any client displays, and its status line has a reason
+/// phrase.
 fn refused(answer: Response, status: u16, error: &str) {
     let answer = answer.expect(status);
     assert_eq!(answer.header("content-type"), Some("application/json"));
@@ -137,7 +137,7 @@ fn a_token_is_limited_to_its_repositories_and_its_scope() {
     assert_eq!(read.send(delete()).field("reason_code"), "scope_mismatch_repo");
     denied(write.get(&mine.path(FILE)), "[read]");
     write.put(&mine.path(OTHER), "hello").expect(201);
-    // The write scope covers the requests that a client makes during a publish.
+    // The write scope also permits the reads that a client makes during a publish.
     write.get(&mine.path("org/example/a/maven-metadata.xml")).expect(200);
     write.get(&mine.path("org/example/a/maven-metadata.xml.sha1")).expect(200);
 

@@ -161,10 +161,11 @@ fn the_readme_is_short() {
     assert!(lines <= README_LINES, "README.md has {lines} lines; {README_LINES} are allowed");
 }
 
-/// Functions of the contract that look like settings.
+/// Functions of the plugin contract whose names look like settings.
 const NOT_SETTINGS: [&str; 1] = ["advisories.find"];
 
-/// Names of settings in a page: code that begins with a table of the configuration file.
+/// Returns the names of settings in a page: code spans such as `limits.drain_ms`, whose first word
+/// is a table of the configuration file.
 fn named_settings<'a>(page: &'a str, tables: &BTreeSet<&str>) -> Vec<&'a str> {
     let is_setting = |code: &&str| {
         let Some((table, rest)) = code.split_once('.') else { return false };

@@ -1,5 +1,6 @@
-//! `packhouse doctor` and the start of the server with typical mistakes: each error names the
-//! setting, the place and the remedy. Also a server without problems.
+//! Typical mistakes of operators, as `packhouse doctor` and the start of the server report them.
+//! Each error names the setting, the place and the remedy. Also `doctor` on a server without
+//! problems.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -9,7 +10,7 @@ use packhouse_tests::authority::Authority;
 use packhouse_tests::clients::{ProgramOutput, run};
 use packhouse_tests::{Server, cli, server, skip};
 
-/// A typical mistake, and the words that the error needs so that an operator can fix it.
+/// A typical mistake, and the words that the error must contain so that an operator can fix it.
 struct Mistake {
     file: &'static str,
     environment: &'static [(&'static str, &'static str)],

@@ -114,7 +114,7 @@ impl PluginFolders {
         Server::with().data(&self.data).arg("--plugins").arg(self.plugins.to_str().unwrap()).start()
     }
 
-    /// `compiled` or `kept`: the state that `plugins compile` prints for the plugin.
+    /// Returns the state that `plugins compile` prints for the plugin: `compiled` or `kept`.
     fn compiled(&self) -> String {
         let output = self.run(&["plugins", "compile"]).success().text;
         let line =

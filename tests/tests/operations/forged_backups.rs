@@ -1,5 +1,5 @@
-//! The program refuses to restore a forged backup. The tests cover the kinds of keys, MACs and
-//! signatures.
+//! Forged backups. Both `verify` and `restore` refuse a key of another kind, a changed manifest, a
+//! missing proof, and the signature of another server.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ fn forge_manifest(place: &str) {
     std::fs::write(&file, format!("{json}\n{}\n", sha256(json.as_bytes()))).unwrap();
 }
 
-/// Removes the proof, as in backups of versions that did not write one.
+/// Removes the proof. Earlier versions of the program wrote backups without one.
 fn remove_proof(place: &str) {
     std::fs::remove_file(backup(place).join("proof.json")).unwrap();
 }

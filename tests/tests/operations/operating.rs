@@ -12,12 +12,12 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A key pair for this test only.
+/// An age identity and its recipient, made for this test only.
 const IDENTITY: &str = "AGE-SECRET-KEY-1RFMGGUF0EWSW460TP483D2564T0MQMR463PK9QZNK22D4VP9T6GSZDNQZ5";
 const RECIPIENT: &str = "age1y4506l9l3sdaruew28s4wrcxf82ck0mq2jlg3t2cwe3amf434q5q2y2jr5";
 
-/// Each command in the text of the guides, with an example of it. The text may also name only a
-/// group of commands; then the group needs one longer command here.
+/// Commands in the text of the guides. Each has an example that the test runs. If the text names
+/// only a group, such as `token`, one command of the group is enough here.
 const COMMANDS: &[(&str, &str)] = &[
     ("healthcheck", "healthcheck"),
     ("doctor", "doctor"),
@@ -54,8 +54,8 @@ const COMMANDS: &[(&str, &str)] = &[
     ("org create NAME --base-url URL", "org create second --base-url http://second.example"),
     ("member create EMAIL --org NAME --owner", "member create other@example.com --org second --owner"),
 ];
-/// Commands that other tests run: commands in fenced blocks, the server itself, and the commands of
-/// `operator_commands`, `forged_backups` and packaging.
+/// Commands in the text of the guides that other tests run. The other tests run fenced blocks,
+/// start a server, or are in `operator_commands`, `forged_backups` and `packaging`.
 const ELSEWHERE: &[&str] = &[
     "backup key",
     "plugins precompile --into compiled --plugins plugins",
@@ -75,7 +75,7 @@ const ELSEWHERE: &[&str] = &[
     "plugins replay FILE",
 ];
 
-/// Guides that other tests cover: `moving/page.rs` and the tests of policies and plugins.
+/// Guides that `moving/page.rs` and the tests of policies and plugins cover.
 const OTHER_GUIDES: [&str; 3] = ["moving.md", "policies.md", "write-a-policy.md"];
 
 /// Returns the text of all guides that this test covers.

@@ -428,8 +428,8 @@ fn the_output_of_a_failing_plugin_is_in_the_log() {
         assert_eq!(of_it.len(), times, "{path}: {words:?} under {id}: {log}");
     };
     assert_logged("panic", 500, &["outspoken/src/lib.rs", "the shelf is empty"], 1);
-    // `route` has no import for logging. The text is part of the failure, which the runtime and the
-    // request both log.
+    // `route` has no import for logging, so the plugin's text is part of the failure. The server
+    // logs the failure twice: in the runtime and for the request.
     assert_logged("route", 500, &["outspoken/src/lib.rs", "no such aisle"], 2);
     assert_logged("print/0", 204, &["plugin output", "KeyError: 'shelf'"], 1);
     assert_logged("print/10", 204, &["Traceback", "KeyError: 'shelf'"], 1);

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 const FILE: &str = "org/example/a/1.0/a-1.0.jar";
 const OTHER: &str = "other@example.com";
 
-/// A server with the organizations `default` at one.example and `second` at two.example. OWNER is
-/// in both, with one password.
+/// A server with the organizations `default` at one.example and `second` at two.example. OWNER is a
+/// member of both, with the same password.
 fn two() -> Server {
     let server = Server::with().arg("--base-url").arg("http://one.example").start();
     let data = server.data();

@@ -86,8 +86,8 @@ fn a_wheel_is_what_pip_takes() {
         "1700000000",
     );
     let wheel = fs::read_dir(made.path().join("out")).unwrap().next().unwrap().unwrap().path();
-    // The wheel contains another program than `packhouse`. Python starts it in the same way, from
-    // the folder with the plugins.
+    // The wheel contains `/bin/true` in place of the real program. Python starts it in the same
+    // way, from the folder with the plugins.
     let wheel = wheel.display().to_string();
     home.run("", "pip", &["install", "--no-index", "--target", "there", &wheel], &[]).success();
     let program = home.folder().join("there/packhouse/bin/packhouse");

@@ -11,8 +11,8 @@ fn database(test: &str) -> Option<Postgres> {
     Postgres::start().map_err(|reason| skip(test, &reason)).ok()
 }
 
-/// Checks that a server on this database works: it publishes and serves, and `doctor` reports no
-/// problems.
+/// Checks that a server on this database works. The server publishes and serves a file, and
+/// `doctor` finds no problem with the database.
 fn works(url: &str) {
     let server = ServerBuilder::default().env("PACKHOUSE_DATABASE_URL", url).start();
     let repository = MavenRepository::create(&server, "maven");
@@ -22,7 +22,9 @@ fn works(url: &str) {
     let ports = [server.packages().to_string(), server.api().to_string()];
     let words = ["doctor", "--packages-listen", &ports[0], "--api-listen", &ports[1]];
     let output = cli::packhouse_with(server.data(), &words, &environment);
-    // `doctor` cannot tell whose ports are in use, because several servers may share the database.
+    // `doctor` may report that the ports are in use. It cannot tell that this server uses them,
+    // because several servers may share the database. So the test checks only the line about the
+    // database.
     assert!(output.text.contains("ok    database:"), "{}", output.text);
 }
 
@@ -100,7 +102,8 @@ fn the_servers_certificate_is_checked() {
         format!("postgres://packhouse@{host}:{port}/packhouse?sslmode=verify-full&sslrootcert={ca}")
     };
     works(&url("localhost", &ca.to_string_lossy()));
-    // Another host name, and another certificate authority.
+    // The first address has a host name that the certificate lacks. The second address trusts
+    // another certificate authority.
     let another = Authority::new().unwrap();
     for wrong in [url("127.0.0.1", &ca.to_string_lossy()), url("localhost", &another.ca().to_string_lossy())]
     {

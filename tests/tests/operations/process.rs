@@ -28,8 +28,8 @@ fn both_hosts_answer_their_fixed_addresses() {
     let unknown = api.get("/nowhere").expect(404);
     assert_eq!(unknown.field("error"), "not_found");
 
-    // The address `/` of the repository host checks no credential (R2). A path outside of
-    // `/repositories/` is not served (R1).
+    // The address `/` of the repository host checks no credential. A path outside of
+    // `/repositories/` gets 401 if no format serves it, even with a valid credential.
     server.anonymous().get("/").expect(200);
     server.anonymous().basic("nobody", "wrong").get("/").expect(200);
     let nowhere = server.anonymous().get("/nowhere/org/example").expect(401);
@@ -261,7 +261,8 @@ fn a_port_in_use_is_reported() {
     assert!(!output.success && output.text.contains(&taken), "{}", output.text);
 }
 
-/// A program that starts its own server may be killed. The server must end with that program.
+/// A program that starts a server of its own may be killed. The server then ends too, because its
+/// standard input closes.
 #[test]
 fn a_server_that_hangs_on_its_input_ends_with_it() {
     let data = tempfile::TempDir::new().unwrap();

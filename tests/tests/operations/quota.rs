@@ -45,8 +45,8 @@ fn refused(answer: &Response, quota: u64) {
     assert!(sentence.contains(&begins) && sentence.contains(" bytes are used, so "), "{sentence}");
 }
 
-/// Sets a quota that fits `ROOM` publishes and a half. All publishers publish at once, and exactly
-/// `ROOM` of them succeed.
+/// Sets a quota with room for `ROOM` publishes and a half. All publishers publish concurrently, and
+/// exactly `ROOM` of them succeed.
 fn at_the_edge(api: &Api, id: &str, format: &str, publish: impl Fn(usize) -> Response + Sync) {
     let before = used(api, id);
     assert!(publish(PUBLISHERS).status < 300, "{format}");

@@ -135,8 +135,8 @@ fn each_format_is_served_as_soon_as_its_own_component_is_compiled() {
     assert_eq!(served.text(), "hello");
     libs.put("/repositories/libs/org/example/a/2.0/a-2.0.jar", "more").expect(201);
     assert!(server.log().contains("compiling slow") && !server.log().contains("compiled slow"));
-    // A client without a credential gets the challenge, so clients that wait for one before they
-    // send their credential work.
+    // Some clients send their credential only after a challenge. So a client without a credential
+    // gets the challenge.
     let challenge = packages.get(&file).expect(401);
     assert!(challenge.header("www-authenticate").unwrap().starts_with("Basic"), "{:?}", challenge.headers);
 

@@ -91,8 +91,8 @@ fn in_all_formats(server: &Server) {
         npm.client.send(request.body(release.document().to_string())).expect(201);
     }
     there_and_back(&api, &npm.id, "%40acme%2Flib", "1.1.0", || {
-        // Each change increases the revision, because clients name the state that they change by
-        // its revision.
+        // The test removes the revision of the document. Each change increases the revision,
+        // because clients use it to name the state that they change.
         let mut document = npm.get("@acme/lib").json();
         assert!(document.as_object_mut().unwrap().remove("_rev").is_some());
         let files =
@@ -222,8 +222,8 @@ fn after_a_kill_each_version_is_deleted_or_present_and_can_be_restored() {
     }
     let records = "select count(*), sum(length(value)) from records where key not like '%//t'";
     let before = sqlite(&server, records);
-    // After each kill the new server waits until the claim of the killed server expires, half a
-    // minute each time.
+    // After each kill the new server waits until the killed server's claim on the deletion expires.
+    // This takes half a minute each time.
     for round in 0..if long() { 5 } else { 1 } {
         let api = Api::sign_in(&server);
         let path = format!("/v1/repositories/{}/packages/org.example%3Aa", maven.id);

@@ -219,7 +219,7 @@ fn a_format_in_rust_is_written_with_the_program_alone() {
     for line in [
         "format               depot-2",
         "optional interfaces  none",
-        "memory               4.0 MiB to begin with",
+        "memory               4.0 MiB at start",
         "server settings      none",
         "clients              curl (publish, read)",
     ] {
@@ -261,8 +261,8 @@ fn a_policy_in_rust_is_written_with_the_program_alone() {
     assert!(refused.text().contains("has a file of 14 bytes (policy ours)"), "{}", refused.text());
 }
 
-/// The bug appears only in the component, not in a native build of the crate. The failing row and
-/// the plugin's output report it.
+/// Plants a bug that only the component has, because a native build leaves it out. The test command
+/// reports the failing row and the plugin's output.
 fn a_difference_is_found(author: &Author) {
     let right = "let blob = repository.recorded_blob(&record.value.digest)?;";
     let wrong =
@@ -376,8 +376,8 @@ fn formats_in_python_and_javascript_are_written_with_the_program_and_their_own_t
     }
 }
 
-/// The recording of a failed call fails again in the same way. A component without the bug gives
-/// the right answer.
+/// Replays the recording of a failed call. The component with the bug fails again in the same way,
+/// and a component without the bug gives the right answer.
 fn a_planted_bug_replays(author: &Author, format: &str, mended: &Path) {
     // The changed line does its work and then fails.
     let (source, line, bug) = match format {

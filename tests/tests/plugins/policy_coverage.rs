@@ -1,5 +1,5 @@
-//! Denied content through proxies and groups. The server refuses it under every address: an image
-//! by its digest, a file beside the files of a version, a signature.
+//! Content that a policy denies, at proxies and groups. The server refuses it at every address, for
+//! example an image by its digest, a signature, and a file beside the files of a version.
 
 use packhouse_tests::image_proxy::offer_blob;
 use packhouse_tests::images::{self, MANIFEST};
@@ -187,8 +187,8 @@ fn deny_all(api: &Api) -> String {
     enforce(api, "names", json!({"claimed": ["*"], "distance": 0}), Value::Null)
 }
 
-/// The paths of a proxy's files, also through a group with the proxy, and clients that may read
-/// them.
+/// The paths of a proxy's files, at the proxy and at a group with the proxy. Each path comes with a
+/// client that may read it.
 struct ProxyFiles {
     format: &'static str,
     all: Vec<(Client, String)>,

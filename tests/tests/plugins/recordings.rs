@@ -95,8 +95,7 @@ fn a_failing_call_is_recorded_and_replayed() {
         replay(server.data(), plugins.path(), &file, &["--component", component.to_str().unwrap()]);
     assert_eq!(code, Some(1), "{output}");
     assert!(output.contains("lunch: twelve is not an amount"), "{output}");
-    // The exit code 2 means that the replay is impossible. It differs from both results of a
-    // replay.
+    // Exit code 2 means that the replay is impossible. A replay itself ends with exit code 0 or 1.
     let (code, output) = replay(server.data(), home.path(), &file, &[]);
     assert_eq!(code, Some(2), "{output}");
     assert!(output.contains("contains the recorded component sha256:"), "{output}");

@@ -15,8 +15,8 @@ use packhouse_tests::{Api, MavenRepository, Request, Response, Server, checkout}
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The text of the guest `raw` for a missing file, and the text of another edition, of equal
-/// length.
+/// The error text of the guest `raw` for a missing file, and the text of another edition of the
+/// guest. Both texts have the same length.
 const EDITIONS: [&str; 2] = ["There is no such file", "No file is there here"];
 const KEYS: &str = "PACKHOUSE_PLUGINS_TRUSTED_KEYS";
 

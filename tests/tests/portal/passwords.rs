@@ -86,8 +86,8 @@ fn one_script_behind_an_office_address_locks_out_no_other_account() {
         sign_in(&server, office, email, PASSWORD).expect(201);
         fetch(&server, office, email, PASSWORD).expect(404);
     }
-    // A script that guesses an account's password does not lock the account out at the address
-    // where its builds already run.
+    // A script guesses Ann's password from the office's address. The server refuses further
+    // guesses, but still accepts the right password from the same address.
     for _ in 0..40 {
         fetch(&server, office, "ann@example.com", "an old password");
     }

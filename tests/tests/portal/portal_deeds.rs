@@ -1,4 +1,4 @@
-//! Occasional tasks in the portal, in a real browser with scripts disabled and enabled. They
+//! Occasional tasks in the portal, in a real browser with scripts disabled and enabled. The tasks
 //! concern several organizations, sign-in by a provider, a proxy's cache, a disabled format,
 //! members, groups and retention. Also a member's own account.
 
@@ -122,8 +122,8 @@ fn a_provider_signs_in_and_confirms() {
         browser.press("Sign out");
         browser.comes_to("Sign in - Packhouse");
 
-        // The portal redirects from a page that needs a session to the provider, and then back to
-        // that page.
+        // A person without a session opens a page. The portal leads to its sign-in page, the
+        // sign-in page to the provider, and the provider back to the first page.
         browser.open(&at(&server, "/tokens?repository=releases"));
         browser.comes_to("Sign in - Packhouse");
         browser.follow("Sign in with your organization");
@@ -148,7 +148,7 @@ fn a_provider_signs_in_and_confirms() {
         );
         assert_eq!(server.anonymous().basic(OWNER, &made).get("/repositories/releases/none").status, 404);
 
-        // A user of the provider signs in who is not a member of the organization.
+        // A person who signed in through the provider can sign out.
         browser.press("Sign out");
         browser.comes_to("Sign in - Packhouse");
         no_complaints(browser);
@@ -438,7 +438,7 @@ fn the_own_account_the_organization_and_the_audit_log_work() {
         says(browser, "Saved.");
         assert_eq!(api.call("GET", "/v1/me").expect(200).field("name"), "The Owner");
         let others =
-            "//li[.//button[starts-with(normalize-space(.), 'End')] and not(contains(., 'this one'))]";
+            "//li[.//button[starts-with(normalize-space(.), 'End')] and not(contains(., 'current'))]";
         for left in [2, 1] {
             eventually("the other sessions are listed", || (browser.count(others) == left).then_some(()));
             browser.press_at(&format!("{others}//button"));

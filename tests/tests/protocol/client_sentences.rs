@@ -1,6 +1,6 @@
-//! Sentences of refusals. Each sentence is in a place that the client displays: the body, and for
-//! some clients also the reason phrase, a header or plain text. The sentence names what is wrong
-//! with a credential.
+//! Sentences of refusals. The server puts each sentence where the client displays it: in the body,
+//! and for some clients also in the reason phrase or a header. Some clients get the body as plain
+//! text. The sentence names what is wrong with a credential.
 
 use packhouse_tests::person::Person;
 use packhouse_tests::repository::FormatRepository;

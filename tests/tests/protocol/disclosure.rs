@@ -187,8 +187,9 @@ fn assert_indistinguishable(world: &DisclosureFixture, names: &[String], paths: 
     let methods = ["GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "OPTIONS", "ODD"];
     for (which, credential) in world.credentials() {
         for (at, method) in methods.iter().enumerate() {
-            // The server delays a wrong password by design, and few clients use the last of the
-            // methods. So the test skips most of these requests.
+            // The server delays a wrong password by design, so the test sends it only with GET and
+            // PUT. With a wrong password, and with the last three methods, which few clients use,
+            // the test requests only three paths.
             if which == WRONG && !["GET", "PUT"].contains(method) {
                 continue;
             }
@@ -240,7 +241,7 @@ fn a_private_repository_and_a_missing_one_give_the_same_response() {
         assert_eq!(answer.field("error"), "unauthorized");
     }
     // npm sends its token as a bearer. The specification requires these responses to an invalid
-    // one.
+    // bearer.
     let mistyped = Some("Bearer pkh_mistyped");
     world.ask("GET", "/repositories/hosted-npm/demo", mistyped, &[]).expect(404);
     world.ask("PUT", "/repositories/hosted-npm/demo", mistyped, &[]).expect(401);

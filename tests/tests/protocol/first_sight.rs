@@ -16,7 +16,8 @@ const MINUTE: i64 = 60;
 /// A format whose lists may lack publication times, with one package.
 struct FormatLists {
     name: &'static str,
-    /// Offers these versions at an upstream, without a publication time that the server uses.
+    /// Offers these versions at an upstream. The upstream states no publication time that the
+    /// server uses.
     lay: fn(&Upstream, &[&str]),
     /// Path of the list.
     list: &'static str,

@@ -1,5 +1,5 @@
 //! Invalid documents of an upstream. They do not affect the content of other upstreams. A file
-//! stays available even if clients may not see its checksum.
+//! stays available even if the upstream refuses requests for its checksum.
 
 use packhouse_tests::digests::{sha1, sha256};
 use packhouse_tests::http::{Request, Response};

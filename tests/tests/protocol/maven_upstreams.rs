@@ -51,11 +51,12 @@ fn page() -> Answer {
     Answer::ok(page).header("Content-Type", "text/html; charset=utf-8")
 }
 
-/// Makes the responses for the files beside a file from the file's bytes. Each has an extension,
-/// such as `sha1`.
+/// Returns the files that an upstream serves beside a file with these bytes. Each has an extension,
+/// such as `sha1`, and a response.
 type Beside = fn(&[u8]) -> Vec<(&'static str, Answer)>;
 
-/// Ways to state a checksum: name, files, and `true` if clients get the SHA-1.
+/// Ways in which an upstream states a checksum. Each row: name, files beside the artifact, and
+/// `true` if clients get the SHA-1.
 const WAYS: [(&str, Beside, bool); 10] = [
     ("bare", |bytes| vec![("sha1", Answer::ok(digests::sha1(bytes)))], true),
     ("line", |bytes| vec![("sha1", Answer::ok(format!("{}\n", digests::sha1(bytes))))], true),

@@ -28,7 +28,7 @@ struct Dialect {
     times: bool,
 }
 
-/// Serves a tarball at this path of an upstream.
+/// Serves a tarball at this path of an upstream and returns its address.
 fn lies(upstream: &Upstream, part: &Part, target: &str) -> String {
     upstream.on(target, Answer::ok(part.tarball()).header("Content-Type", "application/octet-stream"));
     format!("{}{target}", upstream.url())
@@ -284,7 +284,7 @@ fn invalid_dist_fields_are_refused() {
         ("a credential in it", |dist| dist["tarball"] = json!("http://ann:secret@127.0.0.1/x.tgz"), 502),
         ("one outside of the upstream", |dist| dist["tarball"] = json!("../../x.tgz"), 502),
         ("a private one", |dist| dist["tarball"] = json!("http://10.0.0.1/x.tgz"), 502),
-        ("one of a machine's own", |dist| dist["tarball"] = json!("http://169.254.169.254/latest"), 502),
+        ("a link-local one", |dist| dist["tarball"] = json!("http://169.254.169.254/latest"), 502),
         ("a file's", |dist| dist["tarball"] = json!("file:///etc/passwd"), 404),
         ("no host", |dist| dist["tarball"] = json!("http://"), 502),
     ];

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 /// Number of packages in the project.
 const PARTS: usize = 36;
-/// Returns the results of the proxy's cache look-ups.
+/// Returns the proxy's counts of cache look-ups, by their result.
 fn counts(api: &Api, proxy: &NpmRepository) -> Value {
     api.call("GET", &format!("/v1/repositories/{}/cache", proxy.id)).expect(200).json()["counts"].clone()
 }

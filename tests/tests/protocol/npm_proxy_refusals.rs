@@ -11,7 +11,7 @@ use packhouse_tests::upstream::{Answer, Upstream};
 use packhouse_tests::{Api, Client, Request, Server};
 use serde_json::{Value, json};
 
-/// Returns every request that would change the repository. Some of them no client sends.
+/// Returns every request that would change the repository, including requests that no client sends.
 fn writes() -> Vec<(&'static str, &'static str, String)> {
     let document = Part::new("lib", "2.0.0").document();
     let deprecated = json!({"name": "lib", "versions": {"1.0.0": {"deprecated": "do not"}}});
@@ -121,8 +121,8 @@ fn sign_in_and_tokens_work_as_in_hosted_repositories() {
     proxy.get("-/npm/v1/tokens").expect(200);
     let gone = format!("-/npm/v1/tokens/token/{}", proxy.token.id);
     proxy.client.send(Request::new("DELETE", &proxy.path(&gone))).expect(200);
-    // npm sends this request. The token was deleted above. A bearer gets 404, as at a missing
-    // repository; Basic gets 401.
+    // npm sends this request. The test has deleted the token. So a bearer gets 404, as for a
+    // missing repository, and Basic gets 401.
     let bearer = format!("Bearer {}", proxy.token.secret);
     let whoami = Request::new("GET", &proxy.path("-/whoami")).header("Authorization", &bearer);
     server.anonymous().send(whoami).expect(404);

@@ -255,8 +255,9 @@ fn a_repositorys_own_address_works_as_a_registry_mirror() {
     assert_eq!(tags(&images.client, next), json!(["2"]));
 }
 
-/// dockerd requests scopes without the repository's name from a token service, so a mirror's
-/// address sends a `Basic` challenge. It also accepts a bearer that belongs to `/v2/`.
+/// A mirror's address sends a `Basic` challenge. After a `Bearer` challenge, dockerd would request
+/// scopes without the repository's name from the token service. The address also accepts bearers of
+/// `/v2/token`.
 #[test]
 fn a_mirrors_credential_is_checked_as_elsewhere() {
     let server = Server::start();

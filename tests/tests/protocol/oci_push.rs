@@ -208,8 +208,8 @@ fn a_push_interrupted_by_a_kill_succeeds_on_retry() {
     connection.send(&bytes[..bytes.len() / 2]).unwrap();
     server.kill9();
     server.restart();
-    // Unacknowledged bytes are gone. The session continues at its last acknowledged byte once the
-    // claim of the interrupted request expires.
+    // Unacknowledged bytes are gone. Once the interrupted request's claim on the session expires,
+    // the session continues at its last acknowledged byte.
     let status = repository.client.get(&session).expect(204);
     assert_eq!(status.header("range"), Some("0-0"));
     eventually("the session continues", || {

@@ -97,8 +97,8 @@ fn abandoned_sessions_are_removed_when_they_expire() {
     packhouse(server.data(), &["gc"], "").success();
     assert_eq!((partial(&server).len(), rows(&server).as_str()), (4, "5|0"), "{:?}", partial(&server));
 
-    // The claims of the interrupted requests expire after some seconds. The test does not wait, but
-    // ends the claims in the database.
+    // The claims of the interrupted requests on their sessions expire after some seconds. The test
+    // does not wait, but ends the claims in the database.
     database::sqlite(&server, "update uploads set claimed_until = 0");
     std::fs::write(&settings, "[gc]\nupload_ttl_ms = 0\n").unwrap();
     packhouse(server.data(), &["gc", "--config", &settings.to_string_lossy()], "").success();

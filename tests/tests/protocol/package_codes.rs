@@ -93,7 +93,8 @@ fn too_long_or_too_deep_paths_are_refused() {
     }
 }
 
-/// A trigger deletes the token after the rotation has read it and before the rotation writes it.
+/// A database trigger deletes the token after the rotation has read it and before the rotation
+/// writes it.
 #[test]
 fn a_token_that_is_deleted_during_its_rotation_has_its_code() {
     let server = Server::start();

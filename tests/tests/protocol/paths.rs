@@ -71,7 +71,8 @@ fn a_name_that_only_looks_hostile_is_accepted() {
         let file = format!("org/example/{name}/1.0/odd-1.0.jar");
         assert_eq!(repository.get(&file).status, 404, "GET {file}");
     }
-    // Composed and decomposed letters, and upper and lower case, are different names.
+    // Names are different if one has a composed letter and the other a decomposed one. Upper and
+    // lower case make different names too.
     for (number, name) in ["%C3%A9", "e%CC%81", "lower", "LOWER"].into_iter().enumerate() {
         let file = format!("org/example/{name}/1.0/{name}-1.0.jar");
         repository.put(&file, format!("file {number}")).expect(201);

@@ -93,7 +93,7 @@ fn credentials_are_sent_only_to_their_upstream() {
     assert_eq!(authorizations(&other), [None], "a redirect to another port sends no credential");
 
     // Another host requests credentials, by Basic or through its own token service. The proxy sends
-    // it none.
+    // that host no credentials.
     other.on(file, Answer::ok("no").guarded("nothing will do", BASIC));
     let stolen = images::digest(b"stolen");
     let to_other = Answer::redirect(&format!("{}{file}", other.url()));

@@ -124,7 +124,7 @@ fn clients_that_wait_for_an_unreadable_response_get_the_cached_copy() {
 }
 
 /// A call fails because the proxy cannot fetch a file beside the metadata. The proxy does not
-/// discard the metadata for this.
+/// discard the metadata because of this failure.
 #[test]
 fn an_unrelated_failure_does_not_discard_metadata() {
     let world = World::new(&json!({}));

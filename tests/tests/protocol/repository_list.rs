@@ -127,7 +127,7 @@ fn the_list_is_not_served_without_a_credential() {
         assert!(answer.header("www-authenticate").is_some_and(|value| value.starts_with("Basic realm=")));
         assert!(!answer.text().contains("jars"), "{}", answer.text());
     }
-    // Rule R1 applies to every other path and method.
+    // Every other path and method gets 400 or 401, even with a valid credential.
     for (method, path) in [("GET", "/repositories"), ("POST", LIST), ("DELETE", LIST)] {
         let status = good.send(Request::new(method, path)).status;
         assert!(matches!(status, 400 | 401), "{method} {path} {status}");

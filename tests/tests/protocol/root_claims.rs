@@ -1,6 +1,6 @@
-//! The host's part of a format with its own root path. Covers paths with and without a repository,
-//! groups, bearers and their scopes, and errors in a registry's form. The format is a test guest,
-//! so the rules of real formats do not interfere.
+//! The server's own work for a format with its own root path. The tests cover paths with and
+//! without a repository, groups, bearers and their scopes, and errors in a registry's form. The
+//! format is a test guest, so the rules of real formats do not interfere.
 
 use packhouse_tests::api::Token;
 use packhouse_tests::server::{OWNER, PASSWORD};

@@ -1,6 +1,6 @@
-//! The contract is sealed: no code of the host names a format. Names that the specification puts on
-//! the wire are data in the catalogue of codes and the tables of the API. These names occur only in
-//! the files that are listed here.
+//! The contract is sealed: no code of the host names a format. The exception is names that the
+//! specification itself requires in requests and responses, such as the path `npm-login`. They occur
+//! only in the files that are listed here.
 //!
 //! A test in `fifth_format.rs` shows that the host needs only the description of a format, not its
 //! name. This list is a second check.
@@ -19,12 +19,13 @@ const LISTED: [(&str, &str); 12] = [
     ("host/app/src/login_links.rs", "`npm-login` in the address of its page"),
     ("host/wire/src/catalogue.rs", "codes and sentences of the specification"),
     ("host/api/src/tokens/request.rs", "`npm` as a token's format"),
-    // Plugins are installed from registries, even if the server has no format for images.
+    // The host installs plugins from OCI registries. It needs their protocol even if no plugin for
+    // images is installed.
     ("host/app/src/plugins/registry/protocol.rs", "the protocol of registries"),
     ("host/app/src/plugins/registry/credentials.rs", "the format of a file of credentials"),
-    ("host/config/src/keys.rs", "the format of that file"),
+    ("host/config/src/keys.rs", "the format of the file of registry credentials"),
     ("host/attest/src/subject.rs", "the name of a digest in a signed document"),
-    ("host/server/src/cli/plugins/distribution.rs", "the usual place of that file"),
+    ("host/server/src/cli/plugins/distribution.rs", "the usual place of the file of registry credentials"),
 ];
 
 /// Formats, their clients and their documents.

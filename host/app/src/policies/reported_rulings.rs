@@ -16,7 +16,6 @@ const QUIET_MS: i64 = 60_000;
 pub struct RuleFailure {
     /// Time of the last failure, in ms since 1970.
     pub at: i64,
-    /// Number of failures.
     pub times: u64,
     /// Error of the last failure.
     pub error: String,

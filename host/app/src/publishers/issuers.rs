@@ -17,7 +17,6 @@ use super::refusal::IdTokenRefusal;
 use crate::sso::{ProviderMetadata, Providers};
 use crate::token_bucket::TokenBucket;
 
-/// Lifetime of cached keys.
 const FRESH: Duration = Duration::from_secs(600);
 /// Lifetime of cached keys while the issuer is unreachable.
 const STALE: Duration = Duration::from_secs(3600);

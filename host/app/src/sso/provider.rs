@@ -24,11 +24,9 @@ use packhouse_upstream::upstream_egress::{Destination, UpstreamEgress};
 
 use crate::jwt::KeySet;
 
-/// Lifetime of cached metadata.
 const FRESH: Duration = Duration::from_secs(600);
 /// Pause before the next request to a provider that failed.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Timeout of one request.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Maximum size of a response, in bytes.
 const LONGEST: usize = 1024 * 1024;
@@ -91,7 +89,6 @@ struct ListedKeys {
 
 type DiscoveryResult = Result<Arc<ProviderMetadata>, ProviderError>;
 
-/// Result of a discovery.
 #[derive(Clone)]
 struct Discovery {
     at: Instant,

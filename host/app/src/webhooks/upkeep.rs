@@ -8,7 +8,6 @@ use packhouse_store::{QueueBounds, StoreError};
 use crate::App;
 use crate::jobs::{Job, Next};
 
-/// Interval between runs.
 const EVERY: Duration = Duration::from_secs(30);
 /// Pause between two batches of deletions.
 const BETWEEN: Duration = Duration::from_millis(100);

@@ -198,7 +198,10 @@ fn a_remembered_password_is_accepted_where_nobody_guesses() {
     for guess in 0..u64::from(GUESSES) {
         fixture.throttle.held_up(who("a@x", OFFICE), 100 + guess, fixture.now);
     }
-    assert!(!fixture.throttle.accepts_remembered(who("a@x", OFFICE), fixture.now), "somebody guesses");
+    assert!(
+        !fixture.throttle.accepts_remembered(who("a@x", OFFICE), fixture.now),
+        "too many different passwords were tried"
+    );
     fixture.later(20 * 60);
     assert!(fixture.throttle.accepts_remembered(who("a@x", OFFICE), fixture.now));
 }

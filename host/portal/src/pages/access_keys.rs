@@ -1,4 +1,5 @@
-//! Access keys of a subscriber or a group, on its page. Every change needs a confirmation.
+//! The section with access keys on the page of a subscriber or of a group of subscribers. Every
+//! change needs a confirmation.
 
 use axum::response::Response;
 use maud::{Markup, html};

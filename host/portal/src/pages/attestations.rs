@@ -10,8 +10,8 @@ use crate::{dates, parts};
 /// Maximum number of attestations on the page. Each takes up to 4 KiB.
 const ROWS: usize = 6;
 
-/// Builds the stored attestations with their verdicts, and the attestations that only the format
-/// presents. Empty if there are none.
+/// Builds a list of the stored attestations with their verdicts, and of those that only the format
+/// presents. The result is empty if there are none.
 pub(super) fn attestations(stored: &[Attestation], presented: &[Presented]) -> Markup {
     let is_stored =
         |one: &&Presented| stored.iter().any(|stored| !stored.source.is_empty() && stored.source == one.path);

@@ -1,4 +1,4 @@
-//! `/audit`: the audit log, filtered, in pages, and as a file.
+//! `/audit`: the audit log, with filters, in pages, and exported as a file.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::page_context::PageContext;
 use crate::visit;
 use crate::{PageResult, dates, parts};
 
-/// Events read at once for a file.
+/// Number of events that one query reads for an exported file.
 const EXPORT_ROWS: u32 = 500;
 /// Columns of the CSV file, with the names of the API.
 const COLUMNS: [&str; 11] = [

@@ -66,7 +66,7 @@ fn words(kind: KeyOwnerKind) -> Words {
             new: "New subscriber",
             button: "Create subscriber",
             none: "No subscribers yet",
-            empty: "A subscriber is somebody outside your organization, such as a customer. Subscribers read the repositories that you choose with their own access keys.",
+            empty: "A subscriber is somebody outside your organization, such as a customer. You choose the repositories that subscribers can read. They read them with access keys of their own.",
         },
         KeyOwnerKind::Group => Words {
             path: "/subscriber-groups",
@@ -115,7 +115,8 @@ fn one(path: &str, row: &KeyOwnerRow) -> Markup {
     }
 }
 
-/// Fields of a subscriber or group. `row` is the existing one, if any.
+/// Builds the form fields of a subscriber or group. `row` is the existing subscriber or group;
+/// `None` for a new one.
 async fn own_fields(
     ctx: &PageContext,
     kind: KeyOwnerKind,

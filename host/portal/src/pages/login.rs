@@ -1,5 +1,5 @@
-//! `/npm-login/{id}`: the page that a client opens to sign in. It shows what will be granted and
-//! asks for a fresh confirmation.
+//! `/npm-login/{id}`: the page that a client opens to sign in. It shows the rights of the token
+//! that the client will get, and asks for a fresh confirmation.
 
 use std::sync::Arc;
 

@@ -181,7 +181,7 @@ async fn save(ctx: &PageContext, id: &str) -> Result<(), ApiError> {
     members::set_permissions(&ctx.actor, id, &permissions_request).await.map(drop)
 }
 
-/// Returns what the submitted form needs a confirmation for.
+/// Returns the request for the confirmation that the submitted form needs.
 fn prompt(ctx: &PageContext) -> ConfirmationPrompt<'static> {
     let (title, what) = match ctx.form.text("do") {
         "reset" => (

@@ -105,8 +105,8 @@ async fn create(ctx: Arc<PageContext>) -> PageResult {
     }
 }
 
-/// Converts the form to the body of the API call. Fields of other kinds than the chosen one are
-/// hidden and ignored.
+/// Converts the form to the body of the API call. The page hides the fields of the other repository
+/// kinds, and this function ignores them.
 fn body(ctx: &PageContext) -> Value {
     let kind = ctx.form.text("kind");
     let mut body = json!({"name": ctx.form.text("name"), "format": ctx.form.text("format"), "kind": kind});

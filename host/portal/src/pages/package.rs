@@ -68,7 +68,7 @@ pub(super) fn crumbs(row: &RepositoryRow, package: Option<&str>) -> Markup {
 }
 
 /// Returns the member's rights in a hosted repository whose format supports changes; no rights
-/// otherwise. Only for decisions about which forms a page shows; operations check rights
+/// otherwise. Pages use them only to decide which forms they show; operations check rights
 /// themselves.
 pub(super) fn rights(ctx: &PageContext, row: &RepositoryRow) -> Rights {
     let plugin = ctx.actor.app.runtime.plugin_of(row.id, &row.format);

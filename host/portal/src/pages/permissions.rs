@@ -54,8 +54,8 @@ fn word(action: RepositoryAction) -> &'static str {
 }
 
 /// Builds the part of the form. `choices` are the repositories to choose from. The permission
-/// `manage-server` is offered only if the member holds it, or if the form already contains it. It
-/// exists in only one organization, and only members who hold it can grant it.
+/// `manage-server` is offered only if the member holds it, or if the form already contains it. This
+/// permission exists in only one organization, and only members who hold it can grant it.
 pub(super) fn section(ctx: &PageContext, filled: &Filled<'_>, choices: &[Choice]) -> Markup {
     let server = Permission::ManageServer;
     let offers_server = ctx.holds(server) || filled.fields.holds("organization", server.name());

@@ -69,7 +69,7 @@ async fn show(ctx: Arc<PageContext>) -> PageResult {
     let listed = packages::list(&ctx.actor, &row.id.to_string(), search, ROWS).await;
     let Packages { summaries, next } = match listed {
         Ok(packages) => packages,
-        // A member who manages a repository without reading it can still use the other tabs.
+        // A member who may manage the repository but not read it can still use the other tabs.
         Err(error) if ctx.holds(ManageRepositories) => {
             let wrong = visit::form_error(&ctx, error)?;
             let body = html! { (tabs(&ctx, &row, "")) (health) (parts::alert(wrong.message())) };

@@ -1,4 +1,5 @@
-//! `/organization/retention` and the page of each policy: its rule, a preview, and its runs.
+//! `/organization/retention` and the page of each policy: its rule, a preview, and the results of
+//! its past runs.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ use crate::{PageResult, dates, fault, parts};
 const PATH: &str = "/organization/retention";
 /// Maximum rows of a preview.
 const MAX_ROWS: usize = 200;
-/// Maximum number of runs on the page.
+/// Maximum number of past runs on the page of a policy.
 const RUNS: u32 = 10;
 /// Maximum number of policies on other pages.
 const POLICIES: u32 = 100;
@@ -37,7 +38,8 @@ pub(super) fn routes() -> Routes {
     ]
 }
 
-/// Builds the section about retention on other pages: policies of one repository, or all.
+/// Builds the section about retention on other pages. It lists the policies that apply to the
+/// repository `of`, or all policies without it.
 pub(super) async fn section(ctx: &PageContext, of: Option<RepositoryId>) -> Result<Markup, ApiError> {
     if !ctx.holds(ManageRepositories) {
         return Ok(Markup::default());

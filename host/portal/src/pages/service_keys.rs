@@ -24,7 +24,7 @@ use crate::{PageResult, fault, parts};
 
 /// Default lifetime of a key in days; the maximum is 90.
 const DAYS: i64 = 60;
-/// Value of the organization in the form.
+/// Value in the form that stands for the organization.
 const ORGANIZATION: &str = "org";
 
 pub(super) fn routes() -> Routes {

@@ -1,5 +1,5 @@
-//! `/repositories/{name}/settings`: settings, members of a group in their order, upstream and
-//! credentials of a proxy, deletion.
+//! `/repositories/{name}/settings`: forms for the settings, the ordered members of a group, the
+//! upstream and credentials of a proxy, and the deletion.
 
 use std::sync::Arc;
 

@@ -38,7 +38,8 @@ async fn show(guest: Arc<GuestContext>) -> PageResult {
 
 /// Sign-in providers that the page offers.
 struct Providers {
-    /// If only one organization is possible: the link to its provider, and the provider's origin.
+    /// Link to the organization's provider and the provider's origin, if only one organization is
+    /// possible.
     one: Option<(String, Option<String>)>,
     /// True if there are several organizations and at least one has a provider.
     of_several: bool,

@@ -1,5 +1,5 @@
-//! `packhouse healthcheck`: asks the server of these settings for its health. The command is for
-//! supervisors that check health only by running a program.
+//! `packhouse healthcheck`: checks the health of the server that these settings describe. The
+//! command is for supervisors that check health only by running a program.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use reqwest::{Client, Response};
 
 use packhouse_config::Config;
 
-/// How long to wait for an answer. The server answers at once, even if its dependencies hang.
+/// How long to wait for an answer. The server answers immediately, even if its dependencies hang.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Fails if the server does not answer or reports that it is not ready. `live` only checks whether

@@ -13,7 +13,7 @@ use packhouse_store::PolicyId;
 use super::opened::open_app;
 use super::{SettingFlags, print, settings};
 
-/// How often to check whether a server's run of the policy has ended.
+/// How often to check whether a server has finished running the policy.
 const LOOKED_FOR: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Subcommand)]
@@ -60,8 +60,8 @@ async fn policies(app: &Arc<App>, only: Option<PolicyId>) -> anyhow::Result<()> 
     }
 }
 
-/// Runs a policy, after a server's current run of it has ended. Returns whether it ran to
-/// completion.
+/// Runs a policy. If a server is already running the policy, waits until that run has ended.
+/// Returns false if the run failed.
 async fn policy(app: &Arc<App>, id: PolicyId) -> anyhow::Result<bool> {
     loop {
         let done = run_due(app, Some(id)).await.map_err(packhouse_api::error::ApiError::for_command)?;

@@ -1,5 +1,5 @@
 //! The writer of the log. It buffers request lines briefly so that a request does not pay for a
-//! system call. Every other line is written at once, after all buffered lines.
+//! system call. Every other line is written immediately, after all buffered lines.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -6,8 +6,9 @@ use packhouse_config::Config;
 use packhouse_config::addresses::first_segment;
 use packhouse_runtime::Runtime;
 
-/// Rejects an API address whose path begins like a page or an API call below it. A proxy may strip
-/// the path before the request arrives, so the two could not be told apart.
+/// Rejects an API address whose path begins with the first segment of a page or an API call. A
+/// proxy may strip the API's path from requests. The server could then not tell whether this
+/// segment belongs to the API's path or to the page.
 pub(crate) fn check_api_path(config: &Config) -> anyhow::Result<()> {
     let first = first_segment(config.api_path());
     let mut below = packhouse_portal::first_segments().chain(packhouse_api::FIRST_SEGMENTS);
@@ -43,8 +44,8 @@ pub(super) fn examine(app: &App) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the root path claimed by a format that collides with this path. None for the root
-/// itself.
+/// Returns a path that a format claims and that has the same first segment as this path. None if
+/// the path is the root.
 fn claimed(runtime: &Runtime, path: &str) -> Option<String> {
     let first = Some(first_segment(path)).filter(|first| !first.is_empty())?;
     let current = runtime.current();

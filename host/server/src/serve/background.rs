@@ -16,8 +16,8 @@ const FORGET: Duration = Duration::from_hours(1);
 const FORGET_AT_ONCE: u32 = 2000;
 /// Pause between two such transactions.
 const BETWEEN: Duration = Duration::from_millis(100);
-/// Interval of the search for repositories that another, stopped server or the command line
-/// deleted.
+/// Interval of the search for repositories that were deleted by the command line, or by another
+/// server that has stopped since.
 const REMOVE_DELETED: Duration = Duration::from_secs(10);
 /// Interval of the removal of expired versions from the trash.
 const EMPTY: Duration = Duration::from_secs(60);

@@ -1,7 +1,7 @@
 //! `packhouse serve`: opens everything in order, serves both hosts and stops everything again.
 //!
 //! An error in settings or store ends the start; the server never starts partially. Until the store
-//! is open, [`starting`] answers on the sockets. Plugins with compiled code serve at once, and
+//! is open, [`starting`] answers on the sockets. Plugins with compiled code serve immediately, and
 //! other plugins as soon as they are compiled. The server reports ready only when all are compiled.
 
 mod acme;
@@ -70,8 +70,8 @@ use crate::bind_error::bind_error;
 /// How long the start waits for the blob storage to confirm access.
 const ADMISSION: Duration = Duration::from_secs(5);
 
-/// Creates and locks the data folder, so that no server uses it while the returned lock exists.
-/// Commands that fill the folder call this function.
+/// Creates and locks the data folder, so that no server uses it while the returned lock exists. The
+/// restore command calls this function too.
 pub(crate) fn lock_data_folder(config: &Config) -> anyhow::Result<Option<std::fs::File>> {
     private::data_folder(config)?;
     lock::take(config)

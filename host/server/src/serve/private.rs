@@ -108,8 +108,8 @@ fn with_end(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Restricts a file or folder to its owner. Logs a change, as a warning if the path was `used`.
-/// Logs an error if the path belongs to another account and cannot be changed.
+/// Restricts a file or folder to its owner. Logs a change, as a warning if a server has `used` the
+/// data folder before. Logs an error if the path belongs to another account and cannot be changed.
 fn close(path: &Path, used: bool) {
     match narrow(path) {
         Ok(None) => {}

@@ -44,8 +44,8 @@ impl Signals {
     }
 }
 
-/// Stops a running server. A second signal ends the phase in which it still serves but reports not
-/// ready.
+/// Stops a running server. A second signal ends the phase in which the server still serves but
+/// reports not ready.
 pub(super) async fn stop(app: &App, hosts: Hosts, signals: &mut Signals) {
     let limits = *app.live.limits.get();
     app.draining.cancel();

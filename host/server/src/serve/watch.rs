@@ -18,8 +18,8 @@ use packhouse_app::readiness::{BLOBS, CLOCK, DATABASE, DISK, Finding, PLUGIN};
 const PATIENCE: Duration = Duration::from_secs(4);
 /// Interval after a failed check, so that a recovery is noticed soon.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Number of rounds of checks from one write of a blob to the next. Writing has a small cost on S3,
-/// so the other rounds only read.
+/// One of this many rounds of checks writes a blob. Writing has a small cost on S3, so the other
+/// rounds only read.
 const WRITE_EVERY: u32 = 6;
 /// Free bytes below which the disk counts as full: less than the database may need to write its
 /// log.

@@ -88,7 +88,7 @@ impl Fetcher {
     }
 
     /// Returns true if the request goes to the upstream's own host. Metadata may link to archives
-    /// on other hosts, and their failures must not stop requests to the upstream.
+    /// on other hosts. Failures of these hosts must not stop requests to the upstream.
     pub(super) fn asks_upstream_itself(&self) -> bool {
         same_origin(&self.plan.request.url, &self.client.upstream)
     }
@@ -119,7 +119,8 @@ impl Fetcher {
         if claimed || !waits || begun.elapsed() >= OTHERS {
             return false;
         }
-        // If the claim cannot be checked, this server fetches.
+        // If the database cannot tell whether another server is fetching the response, this server
+        // fetches it.
         if self.context.store.claim_fetch(*repository, name).await.unwrap_or(true) {
             self.claimed.store(true, Ordering::Relaxed);
             // After a wait, the other server may have cached the response since the last check.
@@ -130,7 +131,7 @@ impl Fetcher {
     }
 
     /// Announces the end of the fetch to other servers. Does nothing for metadata: they are cached
-    /// only after a plugin has read them, and their end is announced then.
+    /// only after a plugin has read them, and `unverified` announces the end then.
     pub(super) async fn release(&self) {
         let FetchPlan { repository, name, .. } = &*self.plan;
         if self.claimed.load(Ordering::Relaxed) && !self.plan.needs_verification() {

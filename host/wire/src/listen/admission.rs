@@ -62,7 +62,7 @@ impl Admission {
     }
 
     /// Admits a connection; `None` if its network has reached its limit. Connections of a trusted
-    /// proxy are not counted, because it serves many clients.
+    /// proxy are not counted, because a proxy serves many clients.
     pub(super) fn admit(
         self: &Arc<Self>,
         peer: IpAddr,
@@ -106,8 +106,8 @@ impl Admission {
 }
 
 impl OpenConnections {
-    /// Counts a new connection of the network unless it has reached its limit. Returns whether it
-    /// was counted.
+    /// Counts a new connection of the network unless the network has reached its limit. Returns
+    /// whether the connection was counted.
     fn count(&mut self, network: ClientNetwork, most: usize) -> bool {
         let count = self.networks.entry(network).or_default();
         let fits = *count < most;

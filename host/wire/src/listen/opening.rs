@@ -23,9 +23,9 @@ const HANDSHAKE: u8 = 22;
 const SPEAK_TLS: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 58\r\n\
     Connection: close\r\n\r\nThis port speaks HTTPS. Write https:// in the address.\r\n\r\n";
-/// How long such a client gets to read the response.
+/// How long a client that speaks plain HTTP gets to read the response.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Maximum bytes read from the client meanwhile.
+/// Maximum bytes that the server reads from such a client while it waits.
 const LAST_BYTES: u64 = 64 * 1024;
 const OUTCOMES: &str = "packhouse_tls_handshakes_total";
 

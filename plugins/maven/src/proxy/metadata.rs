@@ -1,9 +1,9 @@
 //! The upstream's `maven-metadata.xml`, without versions that must not be offered.
 //!
-//! A version that the upstream once listed and no longer lists was withdrawn. The plugin marks it
-//! as withdrawn, and keeps it in the document only if the host allows this. Versions that are too
-//! young are left out. To find these versions, the plugin requests their POMs. The host judges the
-//! age of a POM like that of every file, and hides a young one.
+//! If the upstream no longer lists a version that it once listed, the plugin marks the version as
+//! withdrawn. The version stays in the document only if the host allows it. The plugin also leaves
+//! out versions that are too young. To find them, it requests the POMs of the newest versions. If a
+//! POM is too young, the host answers with 404, as for any other file.
 
 use super::{FilePath, encoded, is_page, listed_fetch};
 use crate::index::IndexDocument;
@@ -17,10 +17,11 @@ use packhouse_sdk::{
 
 /// Largest document of an upstream, in bytes.
 const LIMIT: u64 = 16 * 1024 * 1024;
-/// Number of versions, the newest first, whose age the plugin checks. It takes all others to be old
+/// Number of newest versions whose age the plugin checks. It assumes that older versions are old
 /// enough.
 const AGE_CHECKS: usize = 20;
-/// Prefix of the records of the versions that an upstream offered last time.
+/// Prefix of the records of the versions that an upstream has offered, with a mark on the versions
+/// of its last document.
 const OFFERED: &str = "u/";
 
 /// The document of a folder; `None` if the upstream has none or refuses access.
@@ -142,14 +143,14 @@ fn not_withheld(
     Ok(offered.map(|(version, _)| version).collect())
 }
 
-/// A stand-in for the newest version, which is as old as the last change of the document. If the
-/// host offers the stand-in, all versions are old enough.
+/// Stand-in for the newest version. Its publication time is the time of the document's last change.
+/// If the host offers the stand-in, all versions are old enough.
 fn newest(metadata: &MavenMetadata) -> Release {
     Release::of("", metadata.updated.as_deref().and_then(metadata::updated_ms), false)
 }
 
-/// Leaves out versions that are too young. Returns true if there were any. The host judges the age,
-/// by the same rule as for the files themselves.
+/// Leaves out versions that are too young. Returns true if there were any. The host judges the age
+/// of a version by the age of its POM.
 fn leave_out_young(
     cx: &Context,
     proxy: &Repository,
@@ -173,7 +174,8 @@ fn leave_out_young(
     Ok(!young.is_empty())
 }
 
-/// Sorts the versions, and sets `latest` and `release` to the newest of them.
+/// Sorts the versions. Sets `latest` to the newest version, and `release` to the newest version
+/// that is not a snapshot.
 fn name_newest(metadata: &mut MavenMetadata) {
     let mut versions: Vec<MavenVersion> =
         metadata.versions.iter().map(|text| MavenVersion::new(text)).collect();

@@ -1,11 +1,11 @@
-//! Signatures that an upstream has beside a file, for the host to judge: `.sigstore.json`,
-//! `.sigstore` and `.asc`.
+//! Signatures that an upstream stores beside a file: `.sigstore.json`, `.sigstore` and `.asc`. The
+//! plugin states them to the host, which judges them.
 //!
 //! If a policy judges by signatures, the plugin itself requests them, because most clients never
 //! do. If a file has signatures, the plugin first fetches the whole file and computes its SHA-256.
-//! The host judges signatures by this digest, and upstreams need not state it. The plugin records
-//! the signatures that it stated to the host, so that a request without new signatures changes
-//! nothing.
+//! The host needs this digest to judge the signatures, and an upstream need not state it. The
+//! plugin records the signatures that it stated to the host, so that a request without new
+//! signatures changes nothing.
 
 use super::stated::ChecksumPolicy;
 use super::{encoded, header, is_page, success_headers, unlisted_fetch};
@@ -20,7 +20,7 @@ use packhouse_sdk::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The signatures of a file that were stated to the host.
+/// The signatures that the plugin has stated to the host for one file.
 #[derive(Clone, Deserialize, PartialEq, Serialize)]
 struct StatedSignatures {
     /// SHA-256 of the file.
@@ -103,8 +103,8 @@ fn state_file(
     })
 }
 
-/// Requests the signatures of a file at the upstream, all at once. Returns each signature with the
-/// ending of its file name. A signature that is too large to be judged has no bytes.
+/// Requests all possible signatures of a file from the upstream in parallel. Returns each signature
+/// with the ending of its file name. A signature that is too large to be judged has no bytes.
 fn signatures(cx: &Context, proxy: &Repository, file: &FilePath) -> Vec<(&'static str, Vec<u8>)> {
     let limit = Statement::MAX_BYTES as u64;
     let start = |suffix: &'static str| {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 const SUM_LIMIT: u64 = 4096;
 
 /// Checksums with which the plugin compares a file, in the order in which it looks for them. Nearly
-/// every upstream has SHA-1. If SHA-1 is missing, the plugin requests the others at the same time.
+/// every upstream has SHA-1. If SHA-1 is missing, the plugin requests SHA-256 and MD5 in parallel.
 const STATED: [&[Algorithm]; 2] = [&[Algorithm::Sha1], &[Algorithm::Sha256, Algorithm::Md5]];
 
 /// The name of the setting.
@@ -24,7 +24,8 @@ pub(super) enum ChecksumPolicy {
     /// The file is neither served nor stored.
     #[default]
     Fail,
-    /// The file is served, and a warning is logged, also if the checksum cannot be read.
+    /// The plugin serves the file and logs a warning. It does the same if the checksum cannot be
+    /// read.
     Warn,
     /// No checksum is requested.
     Ignore,

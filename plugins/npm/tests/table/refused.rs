@@ -5,8 +5,8 @@ use super::{get, published, put, refused};
 use packhouse_testkit::Case;
 use serde_json::{Value, json};
 
-/// The host authorises a publish by its address. The document, the manifest, the attachment and the
-/// archive must therefore all be about the package in the address.
+/// The host authorises a publish by the package in its address. The document, the manifest, the
+/// attachment and the archive must therefore all be about this package.
 pub(super) fn publishes() -> Vec<Case> {
     let good = Release::new("bad", "1.0.0");
     let with = |path: &str, value: Value| {

@@ -1,8 +1,9 @@
-//! An upstream's lists of tags and referrers. Each has pages of the upstream's own size.
+//! An upstream's lists of tags and referrers. The upstream decides how long the pages of a list
+//! are.
 //!
 //! The plugin requests the next page at the path of the current page, and takes only the query from
-//! the upstream's `Link`. A link therefore cannot lead elsewhere. One call follows a limited number
-//! of pages. If there are further tags, the client gets a link to them.
+//! the upstream's `Link`. A link therefore cannot lead elsewhere. One call requests a limited
+//! number of pages. If an image has further tags, the client gets a link to them.
 
 use super::{LIST_LIMIT, UpstreamImage, header, is_there, unreachable, unusable};
 use crate::MANIFEST_LIMIT;
@@ -12,13 +13,14 @@ use packhouse_sdk::{Context, Digest, Failure, ReadAt, Reply, Repository};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
-/// Limit of the pages of one list that one call follows.
+/// Maximum number of pages of one list that one call requests.
 const MAX_PAGES: usize = 20;
-/// Limit of the tags to request in one page. Some registries refuse more.
+/// Maximum number of tags that the plugin requests in one page. Some registries refuse a higher
+/// number.
 const PAGE_LIMIT: usize = 1_000;
-/// Bytes of all pages of the longest list of referrers.
+/// Maximum size of a list of referrers, in bytes of all its pages.
 const REFERRERS_LIMIT: u64 = 8 << 20;
-/// Bytes of the longest query of a link.
+/// Maximum size of a link's query, in bytes.
 const QUERY_LIMIT: usize = 2_048;
 
 /// A sorted part of the tags of an image.
@@ -112,8 +114,9 @@ pub(crate) fn referrers(
             Ok(listed.into_iter().chain(tagged).collect())
         }
         (Ok(None), tagged) => tagged,
-        // The cached response that the upstream has no list expires earlier than the cached index
-        // under the tag. The index alone is then enough.
+        // If the upstream replied that it has no list, the host caches this reply for a shorter
+        // time than the index under the tag. If the plugin then cannot request the list again, the
+        // cached index is enough.
         (Err(_), Ok(tagged)) if !tagged.is_empty() => Ok(tagged),
         (Err(failure), _) => Err(failure),
     }

@@ -1,9 +1,10 @@
 //! Records of the versions that a manifest or a layer belongs to, for proxies that policies judge.
 //!
 //! A client first requests a tag, and then requests the parts of the tag's manifest by digest.
-//! Policies judge versions, so each part is judged as the versions in which it was served. Images
-//! share layers, so a part may have several versions. One version that passes is enough, whatever
-//! other clients pull meanwhile. If no policy judges the proxy, nothing is recorded.
+//! Policies judge versions, not parts. To decide about a part, the host therefore judges the
+//! versions in which the proxy has served the part. Images share layers, so a part may have several
+//! versions. The part passes if one of them passes, whatever other clients pull meanwhile. If no
+//! policy judges the proxy, nothing is recorded.
 
 use super::{ManifestRequest, statements};
 use crate::records;
@@ -11,12 +12,12 @@ use packhouse_sdk::{Digest, Expectation, Failure, Fetch, Outcome, Repository, Tr
 use serde::{Deserialize, Serialize};
 use std::iter::once;
 
-/// Limit of the versions that are recorded for one part.
+/// Maximum number of versions that are recorded for one part.
 const MAX_OWNERS: usize = 8;
-/// Limit of the recorded parts of one manifest. A change has at most 16 MiB, and a part with its
-/// owners takes up to 2,200 bytes.
+/// Maximum number of recorded parts of one manifest. A change has at most 16 MiB, and a part with
+/// its owners takes up to 2,200 bytes.
 pub(super) const MAX_PARTS: usize = 7_000;
-/// Limit of the attempts to commit a record.
+/// Maximum number of attempts to commit a record.
 const MAX_ATTEMPTS: usize = 5;
 
 /// A version that a manifest or a layer belongs to.
@@ -24,11 +25,11 @@ const MAX_ATTEMPTS: usize = 5;
 pub(super) struct OwningVersion {
     /// A tag, or the digest of a manifest for which no tag is known.
     pub(super) version: String,
-    /// The manifest that was judged as this version.
+    /// The manifest that the tag named when the proxy served it. For a digest, the manifest itself.
     pub(super) root: Digest,
 }
 
-/// The record of a digest.
+/// The record of the versions that a manifest or a layer belongs to.
 #[derive(Deserialize, Serialize)]
 struct OwnersRecord {
     /// The version that was recorded last.
@@ -36,7 +37,7 @@ struct OwnersRecord {
     /// The versions that were recorded before `owner`, the latest first. Missing in older records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     others: Vec<OwningVersion>,
-    /// Always false. Older versions of the server cannot read a record without it.
+    /// Always false. Older versions of the server cannot read a record without this field.
     has_parts: bool,
 }
 
@@ -54,7 +55,8 @@ struct PartDescriptor {
 }
 
 impl OwningVersion {
-    /// The version for a manifest that is judged by itself.
+    /// The version for a manifest that the host judges by its own statements. Its name is the
+    /// digest.
     pub(super) fn itself(digest: &Digest) -> Self {
         Self { version: digest.to_string(), root: digest.clone() }
     }
@@ -64,7 +66,7 @@ impl OwningVersion {
     }
 }
 
-/// Makes the host judge a fetch as these versions.
+/// Makes the host judge these versions to decide about a fetch.
 pub(super) fn judged(fetch: Fetch, image: &str, owners: &[OwningVersion]) -> Fetch {
     let versions = owners.iter().map(|owner| &owner.version);
     versions.fold(fetch, |fetch, version| fetch.part_of(image, version, &super::listed_path(image, version)))
@@ -98,9 +100,10 @@ pub(super) fn recorded(
     Ok(entry.iter().flat_map(|entry| entry.value.owners().cloned()).collect())
 }
 
-/// Returns the versions as which the host judges a manifest. If no tag of the manifest is known and
-/// a policy uses signatures, the host judges the manifest by its own signatures. If no tag is known
-/// and no policy uses signatures, the list is empty, and the host judges only the image.
+/// Returns the versions that the host judges to decide about a manifest. If no tag of the manifest
+/// is known and a policy uses signatures, the host judges the manifest by its own signatures. If no
+/// tag is known and no policy uses signatures, the list is empty, and the host judges only the
+/// image.
 pub(super) fn owners(request: &ManifestRequest, digest: &Digest) -> Result<Vec<OwningVersion>, Failure> {
     let mut owners = recorded(request.proxy, request.image, digest)?;
     if !request.judged_by_provenance {
@@ -121,7 +124,7 @@ pub(super) fn owners(request: &ManifestRequest, digest: &Digest) -> Result<Vec<O
     Ok(owners)
 }
 
-/// Records that a manifest and its parts are served in these versions.
+/// Records that the proxy serves a manifest and its parts in these versions.
 pub(super) fn record(
     proxy: &Repository,
     image: &str,
@@ -138,7 +141,7 @@ pub(super) fn record(
     record_parts(proxy, image, &parts, owners)
 }
 
-/// Records that these parts are served in these versions. Gives up without an error if every
+/// Records that the proxy serves these parts in these versions. Gives up without an error if every
 /// attempt loses the race: the next read of the manifest records the parts.
 pub(super) fn record_parts(
     proxy: &Repository,
@@ -175,7 +178,8 @@ pub(super) fn add(
         let mut latest = distinct(owners.iter().chain(known)).into_iter();
         if let Some(owner) = latest.next() {
             let record = OwnersRecord { owner, others: latest.collect(), has_parts: false };
-            // The expectation keeps the owners that a concurrent request adds.
+            // If a concurrent request adds owners, this commit becomes stale and does not overwrite
+            // them.
             change.put_json(&key, &record, Expectation::unchanged(before.as_ref()), &[])?;
             is_new = true;
         }

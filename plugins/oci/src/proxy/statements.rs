@@ -17,10 +17,10 @@ use packhouse_sdk::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Limit of the carriers that are read for one manifest.
+/// Maximum number of carriers that are read for one manifest.
 const MAX_CARRIERS: usize = 32;
 
-/// The record of the statements that were handed to the host for a tag.
+/// The record of the statements that the plugin has handed to the host for a tag.
 #[derive(Deserialize, Serialize)]
 struct TagStatements {
     /// The manifest that the tag named.
@@ -71,8 +71,8 @@ pub(super) fn update(request: &ManifestRequest, tag: &str, digest: &Digest) -> R
     })
 }
 
-/// Returns true if the statements of a version are about the manifest that was judged as this
-/// version.
+/// Returns true if the recorded statements of a version are about the manifest `root` of `owner`.
+/// Also returns true if no statements are recorded.
 pub(super) fn is_current(request: &ManifestRequest, owner: &OwningVersion) -> Result<bool, Failure> {
     let stated =
         request.proxy.get_json::<TagStatements>(&records::tag_statements(request.image, &owner.version))?;
@@ -147,7 +147,8 @@ fn signed_in(request: &ManifestRequest, carrier: &Digest) -> Option<Vec<SignedSt
     signed_statements(&bytes, |layer| signature(request, layer)).ok()
 }
 
-/// The bytes of a layer. `None` if it does not exist, and empty if it is too large to be verified.
+/// The bytes of a layer. `None` if the layer does not exist; empty if it is too large for the host
+/// to verify.
 fn signature(request: &ManifestRequest, layer: &Digest) -> Result<Option<Vec<u8>>, Failure> {
     let most = Statement::MAX_BYTES as u64;
     let fetch = request.cx.upstream("GET", &request.upstream.path(&format!("blobs/{layer}")));

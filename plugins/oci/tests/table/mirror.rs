@@ -1,5 +1,6 @@
 //! The protocol below the repository's own address, where dockerd requests the images of a mirror.
-//! Responses are the same as below the claim, and their links are below the repository's address.
+//! Responses are the same as below the shared path `/v2/`, but their links begin with the
+//! repository's own address.
 
 use super::{CONFIG, LAYER, OCI_IMAGE, OCI_INDEX, digest, get, image};
 use packhouse_testkit::Case;

@@ -17,7 +17,7 @@ pub(super) fn cases() -> Vec<Case> {
     .concat()
 }
 
-/// The requests of docker, podman and crane.
+/// A push in the form that docker, podman and crane use.
 fn patch_then_empty_put() -> Vec<Case> {
     let blob = format!("/v2/repositories/releases/app/blobs/{}", digest(LAYER));
     vec![
@@ -51,7 +51,7 @@ fn patch_then_empty_put() -> Vec<Case> {
     .collect()
 }
 
-/// The requests of containerd, oras and helm.
+/// A push in the form that containerd, oras and helm use.
 fn body_in_put() -> Vec<Case> {
     let end = |bytes: &str| format!("/app/blobs/uploads/{{last}}?digest={}", digest(bytes));
     vec![
@@ -71,7 +71,7 @@ fn body_in_put() -> Vec<Case> {
     ]
 }
 
-/// The requests of regclient.
+/// A push in the form that regclient uses.
 fn chunks() -> Vec<Case> {
     let whole = "0123456789";
     let add = |name: &str, range: &str, body: &str, status: u16| {

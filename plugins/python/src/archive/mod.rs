@@ -1,6 +1,6 @@
 //! Reads the metadata in a distribution's archive: METADATA of a wheel, PKG-INFO of a source
-//! distribution. Refuses archives that two programs could unpack differently, archives that grow
-//! out of all proportion, and wheels with a wrong RECORD.
+//! distribution. Refuses decompression bombs, wheels with a wrong RECORD, and archives that two
+//! programs could unpack differently.
 
 mod record;
 mod tar;
@@ -18,8 +18,8 @@ const RECORD_LIMIT: u64 = 16 << 20;
 /// Maximum bytes of a wheel's WHEEL, which has a few lines.
 const WHEEL_LIMIT: u64 = 64 << 10;
 
-/// Maximum number of files in a wheel whose digests the plugin compares with its RECORD. If the
-/// upload is stored in S3, each compared file costs a request.
+/// Maximum number of files in a wheel that the plugin compares with their digests in the RECORD. If
+/// the upload is stored in S3, each compared file costs a request.
 const COMPARED: usize = 500;
 /// Maximum unpacked bytes of all compared files together.
 const COMPARED_BYTES: u64 = 4 << 30;
@@ -46,7 +46,8 @@ pub(crate) fn failure(error: ArchiveError, file: &str) -> Failure {
 #[derive(Debug, Default)]
 pub(crate) struct ArchiveContents {
     pub(crate) metadata: Option<CoreMetadata>,
-    /// The metadata's bytes as they are in the archive, if installers can read them.
+    /// The unchanged bytes of the metadata. `None` for a wheel whose metadata is not UTF-8, because
+    /// installers cannot read it.
     pub(crate) bytes: Option<Vec<u8>>,
     /// A wheel's bills of materials (PEP 770), with their file names.
     pub(crate) sboms: Vec<ArchivedFile>,
@@ -62,7 +63,8 @@ pub(crate) enum Rules {
     Moved,
 }
 
-/// Reads the archive of a file with this name, and checks it against these rules.
+/// Reads the metadata and the bills of materials from a file's archive, and checks the archive
+/// against `rules`.
 pub(crate) fn inspect(
     filename: &Filename,
     blob: &Blob,
@@ -110,16 +112,16 @@ fn wheel(
     };
     let metadata = archive.content(blob, &format!("{folder}/METADATA"), metadata::LIMIT)?;
     let sboms = sboms(&archive, blob, &folder)?;
-    // The comparison comes last, because it may use up the number of bytes that the host unpacks in
-    // one call.
+    // The comparison comes last. The host limits the bytes that it unpacks in one call, and the
+    // comparison may reach this limit.
     if let Some(record) = record {
         compare(&archive, blob, &record)?;
     }
     Ok((metadata, sboms))
 }
 
-/// Reads the RECORD of a wheel. Checks that WHEEL states a supported version, and that RECORD lists
-/// exactly the wheel's files.
+/// Reads the RECORD of a wheel. Checks that WHEEL states a supported `Wheel-Version`, and that
+/// RECORD lists exactly the wheel's files.
 fn checked_record(archive: &Archive, blob: &Blob, folder: &str) -> Result<WheelRecord, ArchiveError> {
     let about = archive.content(blob, &format!("{folder}/WHEEL"), WHEEL_LIMIT)?;
     let of_version_1 =
@@ -133,8 +135,8 @@ fn checked_record(archive: &Archive, blob: &Blob, folder: &str) -> Result<WheelR
     Ok(record)
 }
 
-/// Compares files with their digests in RECORD. The host must unpack each compared file, so the
-/// files beyond [`COMPARED`] and [`COMPARED_BYTES`] are not compared.
+/// Checks that the wheel's files have the digests in its RECORD. Skips files beyond [`COMPARED`]
+/// and [`COMPARED_BYTES`], because the host must unpack each compared file.
 fn compare(archive: &Archive, blob: &Blob, record: &WheelRecord) -> Result<(), ArchiveError> {
     let mut room = COMPARED_BYTES;
     let stated = archive.members().filter_map(|file| Some((file, record.digest(file.name())?)));
@@ -154,7 +156,7 @@ fn compare(archive: &Archive, blob: &Blob, record: &WheelRecord) -> Result<(), A
 }
 
 /// Reads the bills of materials in a wheel's folder `sboms`. Skips files of other types and files
-/// beyond the bounds, which are then only in the wheel.
+/// beyond the bounds. The server does not store them separately from the wheel.
 fn sboms(archive: &Archive, blob: &Blob, folder: &str) -> Result<Vec<ArchivedFile>, ArchiveError> {
     let (inside, mut room) = (format!("{folder}/sboms/"), SBOMS_LIMIT);
     let mut found = Vec::new();
@@ -172,8 +174,8 @@ fn sboms(archive: &Archive, blob: &Blob, folder: &str) -> Result<Vec<ArchivedFil
     Ok(found)
 }
 
-/// Finds the only folder `NAME-VERSION.dist-info`. Its name and version must be those in the
-/// wheel's file name.
+/// Returns the name of the wheel's folder `NAME-VERSION.dist-info`. A wheel must have exactly one
+/// such folder, with the name and version of the wheel's file name.
 fn dist_info(archive: &Archive, filename: &Filename) -> Result<String, ArchiveError> {
     let tops = archive.names().filter_map(|name| name.split_once('/').map(|(top, _)| top));
     let mut folders: Vec<&str> = tops.filter(|top| top.ends_with(".dist-info")).collect();

@@ -1,5 +1,5 @@
 //! A wheel's RECORD. It must list exactly the files in the wheel, because some installers trust the
-//! RECORD and others the archive. Its digests must be those of the files.
+//! RECORD, and others trust the archive. The digests in it must match the files.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -17,7 +17,7 @@ const ALGORITHMS: [&str; 2] = ["sha256", "sha512"];
 #[derive(Debug)]
 pub(super) struct WheelRecord {
     own: [String; 3],
-    /// The second field of each line, keyed by the first.
+    /// Stated digest of each file (`ALGORITHM=VALUE`, or empty), keyed by the file's path.
     rows: HashMap<String, String>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct WheelRecord {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StatedDigest<'a> {
     pub(super) algorithm: &'static str,
-    /// The URL-safe Base64 of the digest.
+    /// The digest in URL-safe Base64, without padding.
     value: &'a str,
 }
 
@@ -88,7 +88,8 @@ impl WheelRecord {
         }
     }
 
-    /// Returns the digest of a file, if the RECORD states one of a compared algorithm.
+    /// Returns the digest that the RECORD states for a file. `None` if it states no digest, or only
+    /// a digest of an algorithm that the plugin does not compare.
     pub(super) fn digest(&self, file: &str) -> Option<StatedDigest<'_>> {
         let (stated, value) = self.rows.get(file)?.split_once('=')?;
         let algorithm = ALGORITHMS.into_iter().find(|algorithm| *algorithm == stated)?;
@@ -96,14 +97,14 @@ impl WheelRecord {
     }
 }
 
-/// Returns the first two fields of a line of CSV.
+/// Returns the first two fields of a CSV line: the path and the digest.
 fn row(line: &str) -> Option<(String, &str)> {
     let (path, rest) = field(line)?;
     let digest = rest.split(',').next().unwrap_or_default();
     Some((path, digest.trim().trim_matches('"')))
 }
 
-/// Returns the first field of a line of CSV, and the rest after its comma.
+/// Returns the first field of a CSV line, and the text after its comma.
 fn field(line: &str) -> Option<(String, &str)> {
     let Some(quoted) = line.strip_prefix('"') else {
         return line.split_once(',').map(|(field, rest)| (field.to_owned(), rest));

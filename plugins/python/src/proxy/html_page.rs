@@ -8,7 +8,7 @@ use crate::index::{MetadataFile, ProjectFile};
 use packhouse_sdk::address::join;
 use packhouse_sdk::{Failure, ReadAt};
 
-/// Passes each file of a page to `take`. `base` is the page's URL.
+/// Passes each file of the project `name` in a page to `take`. `base` is the page's URL.
 pub(super) fn each<S: ReadAt + ?Sized>(
     page: &S,
     base: &str,

@@ -52,7 +52,7 @@ struct ListedFile<'a> {
 }
 
 impl FileList<'_> {
-    /// Passes each file to `take`. Returns the number of unreadable entries, which it skips.
+    /// Passes each file to `take`. Skips unreadable entries, and returns their number.
     pub(super) fn each(&self, take: &mut PageVisitor<'_>) -> Result<usize, Failure> {
         let mut elements = Elements::new(self.body, self.files);
         let mut left_out = 0;
@@ -129,8 +129,8 @@ pub(super) fn with_digest(hex: &str) -> MetadataFile {
     }
 }
 
-/// Keeps the valid digests of known algorithms, in lower case. Installers would refuse a file with
-/// any other digest.
+/// Returns the valid digests of known algorithms, in lower case. Drops all others, because
+/// installers would refuse a file with such a digest.
 pub(super) fn known_digests<'a>(
     hashes: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> BTreeMap<String, String> {
@@ -140,8 +140,8 @@ pub(super) fn known_digests<'a>(
     digests.map(|digest| (digest.algorithm().to_owned(), digest.hex().to_owned())).collect()
 }
 
-/// Sets the file name and the version in it. Returns `None` if the name does not belong to this
-/// project.
+/// Sets the file's name, and the version that the name contains. Returns `None` if the name does
+/// not belong to this project.
 pub(super) fn of_project(file: ProjectFile, filename: String, name: &str) -> Option<ProjectFile> {
     let version = listed_name::version_of(&filename, name)?;
     Some(ProjectFile { filename, version, ..file })

@@ -30,7 +30,7 @@ pub(super) struct Markup<'a, S: ?Sized> {
     is_ended: bool,
 }
 
-/// The result of scanning the start of a text.
+/// The result of looking for the first tag of a text.
 enum Scan {
     /// A tag, and the number of bytes up to its end.
     Tag(Tag, usize),

@@ -30,7 +30,7 @@ const METADATA: u64 = 16 << 20;
 const PROVENANCE: u64 = 4 << 20;
 
 /// Serves a file or its metadata. Returns `None` if the upstream does not have the file, or if the
-/// file may not be offered.
+/// host does not allow the proxy to offer it.
 pub(crate) fn file(
     cx: &Context,
     proxy: &Repository,
@@ -98,7 +98,7 @@ struct FileRequest<'a> {
 
 impl FileRequest<'_> {
     /// Serves a file or its metadata. `withdrawn` is true if the upstream's page no longer lists
-    /// the file. Returns `None` if the file may not be offered.
+    /// the file. Returns `None` if the host does not allow the proxy to offer the file.
     fn serve(
         &self,
         file: &ProjectFile,
@@ -108,7 +108,7 @@ impl FileRequest<'_> {
         if file.version != self.version {
             return Ok(None);
         }
-        // This records the attestations before the host judges the file, because a policy may
+        // The attestations are recorded before the host judges the file, because a policy may
         // depend on them.
         if matches!(part, FilePart::File | FilePart::Metadata) {
             record_attestations(self.cx, self.proxy, self.project, file)?;
@@ -120,8 +120,8 @@ impl FileRequest<'_> {
         match part {
             FilePart::File => {
                 if self.proxy.needs_age(self.project)? {
-                    // The host judges the fetch by this time. The page's time may be more precise
-                    // than the date in the response for the file.
+                    // The host judges the age of the file by the recorded time. The time in the
+                    // page may be more precise than the date in the response with the file.
                     record_time(self.proxy, self.project, file)?;
                 }
                 content(self.cx, self.proxy, self.project, file)
@@ -165,15 +165,17 @@ fn content(
     let reply = fetch.show_as(project, &file.version, &path).start(proxy)?;
     let Some(reply) = reply.found()? else { return Ok(None) };
     if !file.checked {
-        // A response from the cache has the header `age`, and the host has verified its bytes.
-        // Until then the record is unchecked, because a later page may correct a wrong digest.
+        // A response with the header `age` comes from the cache, so the host has verified its
+        // bytes. The record stays unchecked until then, because a later page may correct a wrong
+        // digest.
         let checked = reply.header("age")?.is_some();
         record_fetched(proxy, project, &ProjectFile { checked, ..file.clone() })?;
     }
     Ok(Some(Response::blob(reply.body()?).content_type(media_type(&file.filename)).immutable()))
 }
 
-/// Returns the strongest digest of the file in the page.
+/// Returns the digest from the page that the fetched file must have. Prefers SHA-256 to other
+/// algorithms.
 fn expected(file: &ProjectFile) -> Option<Digest> {
     let known = |name: &str| Digest::new(name, file.hashes.get(name)?).ok();
     ["sha256", "sha512", "sha1", "md5"].into_iter().find_map(known)
@@ -195,8 +197,8 @@ fn record_fetched(proxy: &Repository, project: &str, file: &ProjectFile) -> Resu
     Ok(())
 }
 
-/// Lists the file's version with the publication time, unless the record of the fetched file
-/// already has this time.
+/// Adds the file's version, with the publication time, to the package list. Does nothing if the
+/// record of the fetched file already has this time.
 fn record_time(proxy: &Repository, project: &str, file: &ProjectFile) -> Result<(), Failure> {
     let key = records::file(project, &file.filename);
     if proxy.get_json::<ProjectFile>(&key)?.is_some_and(|entry| entry.value.time == file.time) {
@@ -208,10 +210,10 @@ fn record_time(proxy: &Repository, project: &str, file: &ProjectFile) -> Result<
     Ok(())
 }
 
-/// Records an upstream's attestations of a file once, because the host judges the fetch by them. If
-/// the request for them fails, the proxy still serves the file, and the next request tries again.
-/// The attestations have a record of their own, because a denied file is never fetched and so has
-/// no record.
+/// Records the upstream's attestations of a file, because a policy may depend on them. If the
+/// request for the attestations fails, the proxy still serves the file, and the next request for
+/// the file tries again. After a success, a separate record prevents further requests. The file
+/// record cannot do this, because a denied file is never fetched and so has no file record.
 fn record_attestations(
     cx: &Context,
     proxy: &Repository,
@@ -243,8 +245,8 @@ fn record_attestations(
     Ok(())
 }
 
-/// Fetches an upstream's provenance object. Returns no bytes if the upstream has none, and `None`
-/// if the request fails.
+/// Fetches an upstream's provenance object. Returns an empty list of bytes if the upstream does not
+/// have the object, and `None` if the request fails.
 fn provenance(cx: &Context, proxy: &Repository, address: &str) -> Option<Vec<u8>> {
     let fetch = cx.upstream("GET", address).header("accept", attestation::MEDIA_TYPE).limit(PROVENANCE);
     let reply = fetch.metadata().start(proxy).ok()?;
@@ -255,7 +257,7 @@ fn provenance(cx: &Context, proxy: &Repository, address: &str) -> Option<Vec<u8>
     }
 }
 
-/// Returns the path under which the package list has the file.
+/// Returns the file's path in the package list.
 fn listed_path(project: &str, file: &ProjectFile) -> String {
     format!("packages/{project}/{}/{}", file.version, file.filename)
 }

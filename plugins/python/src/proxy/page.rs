@@ -51,8 +51,9 @@ impl UpstreamPage {
         if matches!(index, Ok(Found::There(_))) {
             return index;
         }
-        // Any server that lists folders can be an index, so this also tries the folder `NAME/`. A
-        // page for people at that path lists no file of the project and is ignored.
+        // Any web server that lists folders can be an index, so the plugin also tries the folder
+        // `NAME/`. It ignores a page there that lists no file of the project: such a page is for
+        // people.
         match (Self::at(cx, proxy, &folder), index) {
             (Ok(Found::There(page)), _) if page.has_files(cx, name).unwrap_or_default() => {
                 Ok(Found::There(page))

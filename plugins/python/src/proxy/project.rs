@@ -1,5 +1,5 @@
-//! Passes on the files of an upstream's project that a proxy may offer, and those that a policy
-//! withholds.
+//! Iterates over an upstream's project: the files that a proxy may offer, and the files that a
+//! policy withholds.
 
 use super::page::UpstreamPage;
 use super::{listed_version, release};
@@ -37,9 +37,9 @@ impl<'a> UpstreamProject<'a> {
         self.page.as_ref().there().map(|page| &page.status)
     }
 
-    /// Passes the page's files to `take` in their order, then the fetched files that the page no
-    /// longer lists. Returns false if the upstream has no page and no fetched file is passed, or if
-    /// the upstream refuses the request.
+    /// Passes the page's files to `take`, in the order of the page. Then passes the fetched files
+    /// that the page no longer lists and that the proxy may still offer. Returns false if the
+    /// upstream refuses the request, or if it has no page and no file was passed.
     pub(crate) fn each(&self, take: &mut FileVisitor<'_>) -> Result<bool, Failure> {
         if matches!(self.page, Found::Refused) {
             return Ok(false);
@@ -77,9 +77,9 @@ impl<'a> UpstreamProject<'a> {
 }
 
 /// Marks a withheld file as yanked. Installers skip yanked files and display the reason. If a user
-/// requires the exact version, the installer requests the file, and the host refuses with the
-/// policy's text. The host would refuse the file's companions too, so the page does not announce
-/// them.
+/// requires the exact version, the installer requests the file, and the host refuses the request
+/// with the policy's text. The host would refuse the file's companions too, so the page does not
+/// announce them.
 fn as_yanked(denied: Denied<ProjectFile>) -> ProjectFile {
     let Denied { one, because } = denied;
     ProjectFile {
@@ -96,8 +96,10 @@ struct FetchedFiles {
     files: BTreeMap<String, FetchedFile>,
     /// Keys of the files' versions.
     versions: BTreeSet<String>,
+    /// The subset of `versions` that has a file in the page.
     listed_versions: BTreeSet<String>,
-    /// The version that was recorded last. Files of one version are usually adjacent.
+    /// The version of the previous file in the page. Files of one version are usually adjacent, so
+    /// the version's key is rarely computed twice.
     last: String,
 }
 

@@ -1,26 +1,26 @@
-//! Sorts the items of a page that come from several pieces. The note of each piece lists its items.
-//! After each upload to a project with thousands of files, the plugin reads and sorts all items
-//! again, so both steps must be cheap.
+//! Sorts the items of a page that is built from cached pieces. Each piece has a note, which lists
+//! the piece's items. After each upload to a project with thousands of files, the plugin reads and
+//! sorts all items again, so both steps must be cheap.
 
 /// Number of characters for a number in a note. Each character holds seven bits. Because of the
 /// fixed width, a reader need not search for the end of a number.
 const DIGITS: usize = 4;
 
-/// An item of a list in the page.
+/// An item of the page: a file or a version.
 #[derive(Clone, Copy)]
 pub(super) struct PageItem<'a> {
     pub(super) name: &'a str,
     /// Index of the piece that contains the item.
     pub(super) piece: usize,
-    /// Position of its text in the piece, including the separator before it.
+    /// Start of the item's text in the piece, including the separator before the text.
     pub(super) start: usize,
     pub(super) end: usize,
     /// The version's sort key.
     order: &'a str,
 }
 
-/// Appends an item to a piece's note. `text` is the length of its text in bytes. The caller adds
-/// the items in the order of their texts in the piece.
+/// Appends an item to a piece's note. `order` is the item's sort key, and `text` is the length of
+/// its text in bytes. The caller must add the items in the order of their texts in the piece.
 pub(super) fn note(note: &mut String, order: &str, name: &str, text: usize) {
     for number in [order.len(), name.len(), text] {
         let digits = (0..DIGITS).rev().map(|digit| (number >> (7 * digit) & 0x7f) as u8);
@@ -41,8 +41,8 @@ pub(super) fn in_order<'a>(notes: impl Iterator<Item = &'a str>) -> Vec<PageItem
             items.push(PageItem { name, piece, start, end, order });
             start = end;
         }
-        // The items of a piece are sorted, so a common prefix of the first and the last key is
-        // common to all its keys.
+        // The items of a piece are sorted. A prefix that its first and last sort keys share is
+        // therefore common to all its sort keys.
         for item in [items.get(first), items.last()].into_iter().flatten() {
             common = Some(common.map_or(item.order, |common| both_begin_with(common, item.order)));
         }
@@ -79,7 +79,8 @@ fn both_begin_with<'a>(one: &'a str, other: &str) -> &'a str {
     one.get(..same).unwrap_or_default()
 }
 
-/// Returns the first eight bytes as a number. Two different numbers compare like their texts.
+/// Returns the first eight bytes of a text as a number. Two different numbers compare like the two
+/// texts.
 fn rank(text: &[u8]) -> u64 {
     if let Some(first) = text.first_chunk() {
         return u64::from_be_bytes(*first);

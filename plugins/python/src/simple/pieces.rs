@@ -1,6 +1,6 @@
 //! Builds the page of a hosted project with many files from cached pieces. A run is a range of
-//! adjacent record keys, and each run has one piece. After an upload, the next page renders only
-//! the run that contains the new file, and at most one neighbour.
+//! adjacent record keys, and each run has one piece. After an upload, the plugin renders only the
+//! piece of the run with the new file, and at most the piece of one neighbouring run.
 //!
 //! The order of record keys differs from the order of a page. The note of each piece therefore
 //! lists its items with their sort keys.
@@ -37,8 +37,9 @@ enum RenderedPiece {
     InMemory(PieceParts),
 }
 
-/// Average length of a piece's stretches, in bytes, from which copying by the host is cheaper than
-/// fetching the text. A stretch is a part of a piece that the page contains unbroken.
+/// Average length of a piece's stretches, in bytes, below which the plugin fetches the piece's
+/// text. For longer stretches, it is cheaper that the host copies them. A stretch is a part of a
+/// piece that the page contains unbroken.
 const SHORT: u64 = 2048;
 
 impl RenderedPiece {
@@ -119,8 +120,9 @@ impl PiecedPage<'_> {
     fn files(self) -> Result<Vec<RenderedPiece>, Error> {
         let Self { request, project, format, .. } = self;
         let html = format != IndexFormat::Json;
-        // If no version is yanked, the pieces do not read the yanks. Otherwise each piece depends
-        // on all yanks.
+        // The host drops a cached piece when a record changes that the plugin read for it. The
+        // plugin therefore reads the yanks only if a version is yanked. Each piece then depends on
+        // all yanks.
         let any_yanked =
             self.repository.keys(records::all_yanked(project)).page(1).next().transpose()?.is_some();
         let name = format!("files\n{html}\n{any_yanked}\n{}\n{project}", request.address());
@@ -174,8 +176,8 @@ impl PiecedPage<'_> {
     }
 }
 
-/// Makes a piece of these items: sort key, name and text of each. It sorts the items like the page,
-/// so that neighbours in the page are usually neighbours in the piece too.
+/// Makes a piece of these items, each with its sort key, name and text. Sorts the items like the
+/// page, so that neighbours in the page are usually neighbours in the piece too.
 fn parts(mut items: Vec<(String, String, String)>, between: &str) -> PieceParts {
     items.sort_unstable();
     let mut parts = PieceParts::default();
@@ -204,7 +206,8 @@ fn counts(stretches: &[(usize, Range<usize>)]) -> Vec<u64> {
     counts
 }
 
-/// Joins the texts of items into stretches, if they are adjacent both in one piece and in the page.
+/// Returns the stretches of the page, each with the index of its piece. Joins the texts of items
+/// that are adjacent both in one piece and in the page.
 fn stretches(items: &[PageItem<'_>]) -> Vec<(usize, Range<usize>)> {
     let mut found: Vec<(usize, Range<usize>)> = Vec::new();
     for PageItem { piece, start, end, .. } in items {

@@ -2,8 +2,8 @@
 //!
 //! `protocol.rs` runs the rows against the native code and the in-memory host. The workspace's
 //! tests include this file, and run the same rows against the compiled component in the real
-//! runtime. Times differ between the two runs, so no row depends on a time. All parts run in one
-//! repository, in the order of [`cases`]. Each part has projects of its own.
+//! runtime. Times differ between the two runs, so no row depends on a time. All rows run in one
+//! repository, in the order of [`cases`]. Some rows need the uploads of earlier rows.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
@@ -73,7 +73,7 @@ pub(crate) fn republished() -> Vec<Case> {
     ]
 }
 
-/// Sends the form like twine, with this file name.
+/// Returns a case that sends the upload form like twine, with this file name.
 fn form(name: &str, project: &str, version: &str, filename: &str, file: &[u8], status: u16) -> Case {
     let filetype = if filename.ends_with(".whl") { "bdist_wheel" } else { "sdist" };
     Case::new(name, "POST", "/", status)
@@ -88,7 +88,7 @@ fn form(name: &str, project: &str, version: &str, filename: &str, file: &[u8], s
         .part("content", Some(filename), file)
 }
 
-/// Uploads a wheel of this project and version.
+/// Returns a case that uploads a wheel of this project and version.
 fn upload(name: &str, project: &str, version: &str, file: &[u8], status: u16) -> Case {
     form(name, project, version, &wheel::wheel_name(project, version), file, status)
 }

@@ -152,8 +152,8 @@ pub(super) fn refused_digests() -> Vec<Case> {
     };
     let short = b"VERSION = \"1.0\"\n";
     let (other, other_512) = (sha256(b"other"), sha512(b"other"));
-    // The wheel has more files than the plugin compares. The digest of the file `wrong` in its
-    // RECORD is wrong.
+    // The wheel has more files than the plugin compares. The RECORD states a wrong digest for the
+    // file with the number `wrong`.
     let many = |case: &str, wrong: usize, status: u16| {
         let mut files = wheel::wheel_files("many", "1.0", "");
         let right = sha256(b"x");
@@ -167,7 +167,8 @@ pub(super) fn refused_digests() -> Vec<Case> {
         files.extend(names.into_iter().map(|name| (name, b"x".to_vec())));
         upload(case, "many", "1.0", &wheel::zip(&wheel::borrowed(&files)), status)
     };
-    // The wheel has a file with a correct digest, but its header states this unpacked size.
+    // The wheel has a file with a correct digest, but the file's header states `size` as the
+    // unpacked size.
     let sized = |case: &str, size: usize| {
         let mut files = wheel::wheel_files("sized", "1.0", "");
         if let Some((_, record)) = files.last_mut() {

@@ -1,4 +1,5 @@
-//! Rules for single answers: such an answer is wrong, whatever the rest of the history contains.
+//! Rules for single answers. An answer that breaks such a rule is wrong, whatever the rest of the
+//! history contains.
 
 use super::{Rule, Violation, violation};
 use crate::history::{Event, Operation, Outcome};

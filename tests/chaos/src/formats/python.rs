@@ -69,8 +69,8 @@ fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
     for (name, content) in files {
         let offset = bytes.len() as u32;
         let size = (content.len() as u32).to_le_bytes();
-        // UTF-8 names, stored, a date in 2025; CRC-32 and both sizes; the length of the name, no
-        // extra field.
+        // The header fields in order: flag for UTF-8 names, no compression, time and date in 2025,
+        // CRC-32, both sizes, length of the name, no extra field.
         let shared = [
             &[0x00, 0x08, 0, 0, 0, 0, 0x21, 0x5a][..],
             &crc32fast::hash(content).to_le_bytes(),

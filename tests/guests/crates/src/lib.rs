@@ -1,6 +1,6 @@
 //! The part of a crate registry that cargo needs to publish and fetch a crate. Below
-//! `/crates/REPOSITORY/`, it serves a sparse index, which requires a token from the first request
-//! on, and two calls of the API. Cargo sends its token in `Authorization` without a scheme. The
+//! `/crates/REPOSITORY/`, it serves a sparse index and two calls of the API. The index requires a
+//! token from the first request on. Cargo sends its token in `Authorization` without a scheme. The
 //! challenge, in a form that only cargo reads, tells the user where to get a token. Cargo shows
 //! `errors[].detail` of every refusal.
 
@@ -50,8 +50,8 @@ fn config(_: &Context, request: &Request, _: &Params) -> Result<Response, Failur
     Ok(Response::json(&config)?)
 }
 
-/// The index lines of one crate. The last path segment is its name; the segments before it spread
-/// the names over folders.
+/// The index lines of one crate. The last path segment is the crate's name; the segments before it
+/// only spread the crates over folders.
 fn index(cx: &Context, _: &Request, params: &Params) -> Result<Response, Failure> {
     let name = params.segments("path").last().map(String::as_str).unwrap_or_default();
     let lines: Vec<String> = cx

@@ -207,7 +207,8 @@ fn wrong_parts() -> Result<Response, Failure> {
     Ok(text(200, format!("{} {}", outcomes.join(" "), String::from_utf8_lossy(&written))))
 }
 
-/// Tries invalid names of pieces.
+/// Looks up pieces (see `memo.wit`) by an empty name, by a name that is too long, and by too many
+/// names. Then looks up as many as are allowed.
 fn wrong_pieces(target: &Repository) -> Response {
     let names = [vec![String::new()], vec!["n".repeat((16 << 10) + 1)], vec!["n".to_owned(); 1_001]];
     let outcomes = names.map(|names| outcome(memo::find_noted(target, &names)));
@@ -215,7 +216,7 @@ fn wrong_pieces(target: &Repository) -> Response {
     text(200, format!("{} {}", outcomes.join(" "), most.unwrap_or_default()))
 }
 
-/// Adds one large note many times to one answer.
+/// Looks up one piece with a large note many times in one call.
 fn flood_notes(target: &Repository) -> Result<Response, Failure> {
     let making = Making::start(target, "large").map_err(refused)?;
     Making::finish_noted(making, &vec![7; 1 << 20], &[]).map_err(refused)?;

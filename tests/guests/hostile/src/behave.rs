@@ -10,7 +10,7 @@ use crate::packhouse::format::types::{Error, Header};
 use crate::packhouse::format::upstream::{Fetch, Reply};
 use crate::{ROUTED, blob, refusal, refused, second, text};
 
-/// Returns `None` if no well-behaved response has this path.
+/// Returns the ordinary response for this path, or `None` if the path selects an attack.
 pub fn respond(
     path: &str,
     request: &Request,

@@ -72,7 +72,7 @@ fn amount(cx: &Context, request: &Request, params: &Params) -> Result<Response, 
     Ok(Response::blob(writer.finish()?))
 }
 
-/// Fetches the upstream's text of this name.
+/// Fetches the text of this name from the upstream. The variants 5 and 7 do something else first.
 fn far(cx: &Context, request: &Request, params: &Params) -> Result<Response, Failure> {
     request.query_pairs();
     let target = cx.target()?;
@@ -101,7 +101,7 @@ fn put(cx: &Context, request: &Request, params: &Params) -> Result<Response, Fai
     }
 }
 
-/// Answers 500 when the host refuses.
+/// Begins a transaction during a read. The host refuses, and the plugin answers 500.
 fn denied(cx: &Context, _: &Request, _: &Params) -> Result<Response, Failure> {
     cx.target()?.begin()?;
     Ok(Response::no_content())

@@ -1,7 +1,7 @@
-//! A format for leaflets under one name each, below a repository's own address and below
-//! `/odd/in/REPOSITORY/`. Its description uses every option for refusals and credentials, each in
-//! another way than the real formats. Tests thus show that the host obeys the description and does
-//! not look at the format's name.
+//! A format for leaflets. A leaflet has one name, and clients find it below the repository's own
+//! address and below `/odd/in/REPOSITORY/`. The format's description uses every option for refusals
+//! and credentials, each differently from the real formats. Tests thus show that the host obeys the
+//! description and does not look at the format's name.
 
 use packhouse_sdk::{
     Authorization, Challenge, Claim, CodeKind, Context, Description, ErrorTemplate, Expectation, Failure,
@@ -45,7 +45,7 @@ impl Format for Odd {
 }
 
 /// The template of error bodies, unlike those of the real formats. Each problem is an array of two
-/// strings. The code stands in one of three places, depending on its origin.
+/// strings. The member that contains the code depends on the kind of the code.
 fn errors() -> ErrorTemplate {
     let body = json!({
         "trouble": {"number": "{status}", "words": "{message}", "list": "{problems}"},
@@ -81,7 +81,7 @@ fn rows(router: &mut Router) {
     );
 }
 
-/// The leaflet's name selects the limit for it.
+/// Plans a PUT; the leaflet's name selects the size limit.
 fn plan_put(_: &Request, params: &Params) -> Result<Intent, Failure> {
     let intent = Intent::publish().subject(params.segment("leaflet")).body(1000);
     Ok(match params.segment("leaflet") {

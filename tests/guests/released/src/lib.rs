@@ -1,7 +1,7 @@
 //! A format for texts under any path, built from the first release of the contract
 //! (`wit/released/0.1.0`) without the SDK. Such a component must run on every later host. `GET`
-//! answers from the first repository that has the path, which may be a proxy. `GET` of the address
-//! itself lists the repositories that the host passed.
+//! answers from the first repository that has the path, which may be a proxy. `GET` of the
+//! repository's own address lists the repositories that the host passed to the plugin.
 
 wit_bindgen::generate!({ world: "plugin", path: "../../../wit/released/0.1.0", generate_all });
 

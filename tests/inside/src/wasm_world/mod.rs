@@ -1,6 +1,6 @@
-//! Two worlds for a protocol table. One is the native format with a host in memory; the second is
-//! the format's real component in the runtime over a store. Both get the same requests and must
-//! give the same answers.
+//! Two worlds for a protocol table. In the native world, the test calls the format directly, with a
+//! host in memory. The second world is the format's real component in the runtime over a store.
+//! Both get the same requests and must give the same answers.
 
 use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _};
@@ -57,7 +57,7 @@ impl Wasm {
             (runtime, store, organization, view, replayer)
         });
         let plugin = runtime.plugin(format).expect("the plugin is built");
-        // The recorder records every call, and `replay_all` replays it at once.
+        // The recorder records every call, and `replay_all` replays it afterwards.
         let all = Armed { set: 1, repository: view.id, count: u32::MAX, only_failures: false };
         let recorder = runtime.recorder().clone();
         recorder.arm(vec![all]);
@@ -415,9 +415,9 @@ fn keys(effects: &Effects) -> Vec<String> {
     effects.records.iter().map(|(key, _)| key.clone()).collect()
 }
 
-/// Runs a table natively and through the component, in a hosted repository called `releases` with
-/// these settings. `settings` has a value for every setting that the format reads. Both worlds must
-/// answer the same and have the same records at the end.
+/// Runs a table in both worlds, in a hosted repository called `releases` with these settings.
+/// `settings` has a value for every setting that the format reads. Both worlds must answer the same
+/// and have the same records at the end.
 pub(crate) fn in_both_worlds<F: Format>(settings: &serde_json::Value, cases: &[Case]) {
     let description: serde_json::Value = serde_json::from_str(&F::describe().to_json()).unwrap();
     let mut native = MemoryHost::new().mount::<F>("releases", "hosted", settings.clone());

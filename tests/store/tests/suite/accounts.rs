@@ -51,7 +51,7 @@ async fn one_first_organization(world: &World) {
     assert_eq!(world.store.organizations().await.unwrap().len(), 1);
     let second = world.store.create_organization(organization("second"), None).await.unwrap().unwrap();
     assert!(world.store.create_organization(organization("second"), None).await.unwrap().is_none());
-    assert!(second.id > world.organization, "the smallest organization manages the server");
+    assert!(second.id > world.organization, "the organization with the lowest id manages the server");
     assert_eq!(world.store.first_organization().await.unwrap(), Some(world.organization));
 }
 
@@ -243,8 +243,8 @@ async fn a_look_up_is_one_statement(world: &World) {
     let (store, owner) = (&world.store, owner(world).await);
     let token = store.create_token(world.organization, token(world, 1, Some(&owner)), None).await.unwrap();
     world.another("other").await;
-    // The store's sweep at the start may run statements at the same time, but not during all of
-    // these repetitions.
+    // The store also runs statements of its own after its start, but not during all of these
+    // repetitions.
     let mut statements = Vec::new();
     for name in ["one", "two", "three", "four", "five"] {
         statements.push(ran(store, world, name, Some(&[1; 32])).await.1);
@@ -373,7 +373,7 @@ async fn refusals_are_counted_by_minute(world: &World) {
         world.store.refused(refusal(here, "127.0.0.1"), at);
     }
     world.store.refused(refusal(None, "127.0.0.2"), minute);
-    // The store's sweep at the start may run a statement at the same time.
+    // The store may also run a statement of its own after its start.
     let ran = world.store.statements() - before;
     assert!(ran < 4, "four refusals cost {ran} statements");
     world.store.write_refusals().await.unwrap();
@@ -388,7 +388,11 @@ async fn refusals_are_counted_by_minute(world: &World) {
     world.store.create_organization(organization("second"), None).await.unwrap().unwrap();
     world.store.refused(refusal(None, "127.0.0.3"), minute);
     world.store.write_refusals().await.unwrap();
-    assert_eq!(events(world, refused).await.len(), 3, "with several organizations the meant one is unknown");
+    assert_eq!(
+        events(world, refused).await.len(),
+        3,
+        "with several organizations, a refusal without one is not recorded"
+    );
 }
 
 async fn a_note_survives_a_cancelled_caller(world: &World) {
@@ -403,7 +407,8 @@ async fn a_note_survives_a_cancelled_caller(world: &World) {
         };
         store.refused(refusal, now_ms());
     };
-    // The loop repeats because the database sometimes answers before the writer waits for it.
+    // The test must drop a call that still waits for the database. The loop repeats because the
+    // database sometimes answers at the first poll.
     for attempt in 0.. {
         refuse("127.0.0.1");
         let mut given_up = Box::pin(store.write_refusals());

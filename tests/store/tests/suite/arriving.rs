@@ -37,7 +37,7 @@ async fn readers_follow_and_the_last_piece_waits_for_the_end() {
         while received < 3 * length {
             received += first.next().await.unwrap().unwrap().len();
         }
-        assert_eq!(received, 3 * length, "the last piece is held back");
+        assert_eq!(received, 3 * length, "the stream holds back the last piece");
         assert!(first.next().now_or_never().is_none());
         assert_eq!(arriving.read_at(length as u64, 5).await.unwrap(), piece(1, 5));
         assert!(arriving.now().is_none() && arriving.wait().now_or_never().is_none());

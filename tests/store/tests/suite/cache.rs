@@ -162,8 +162,8 @@ async fn values_derived_from_an_answer_end_with_it(world: &World) {
     };
     let (one, two) = (of(1), of(2));
     let mut before = revision(world).await;
-    // Returns whether the values derived earlier from the first and the second answer are still
-    // valid.
+    // Returns two flags: true if the values that were derived from the first and from the second
+    // answer are still valid since the previous call.
     let mut good = async || {
         let since = std::mem::replace(&mut before, revision(world).await);
         [&one, &two].map(|made_of| store.unchanged(repository, since, before, made_of))

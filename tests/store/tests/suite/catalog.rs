@@ -140,8 +140,8 @@ async fn pages_of_a_search(world: &World) {
     assert_eq!((past.names.len(), past.total), (0, 300));
 }
 
-/// Returns those of the named packages of which a record exists. `prefix` selects the keys that
-/// count as records of a package.
+/// Returns the packages among `names` that the repository holds. An empty `prefix` leaves the
+/// catalog as the only source; another prefix also names the record keys of each package.
 async fn held(world: &World, names: &[&str], prefix: &str) -> Vec<String> {
     let keys = |name: &str| match prefix {
         "" => Vec::new(),

@@ -142,7 +142,7 @@ async fn one_of_many_is_first(world: &World) {
     let outcomes = at_once(world, commits).await;
     let stale = outcomes.iter().filter(|outcome| **outcome == Outcome::Stale("contested".to_owned())).count();
     assert_eq!(stale, 63);
-    // The records of the other commits are absent.
+    // Only the successful commit left its record.
     let left = world.store.keys(world.repository, "of/", None, None, 100).await.unwrap();
     let winner = world.value("contested").await.unwrap();
     assert_eq!(left, [format!("of/{winner}")]);

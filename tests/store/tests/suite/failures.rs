@@ -11,8 +11,8 @@ in_both! { applied_commits_survive_reopening, opening_again_changes_nothing, a_c
 
 async fn applied_commits_survive_reopening(world: &World) {
     let revision = world.put("key", "value").await;
-    // The test does not close the store. The state is as after `kill -9`, which also keeps data in
-    // the kernel.
+    // The test does not close the store, so the files are as after a `kill -9`: what the process
+    // wrote is there, even if the kernel has not flushed it to the disk.
     let again = Store::open(world.config.clone()).await.unwrap();
     let entry = again.get(world.repository, "key").await.unwrap().unwrap();
     assert_eq!((entry.value.as_ref(), entry.revision), (b"value".as_slice(), revision));

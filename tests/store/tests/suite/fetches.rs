@@ -1,5 +1,6 @@
-//! Downloads of tokens: the store records them by version and day, and deletes them after some
-//! time. It finds a download under another name by the digest of the bytes.
+//! Downloads with tokens. The store records them by version and day, and deletes the records after
+//! some time. If a client uses another name for a file, the store identifies the file by the digest
+//! of the bytes.
 
 use bytes::Bytes;
 use packhouse_store::{
@@ -50,8 +51,7 @@ async fn a_tokens_downloads_are_recorded_by_day(world: &World) {
             }
         }
     };
-    // The downloads come in either order of time, and some are further apart than one row can
-    // record.
+    // The downloads are not in order of time, and some are further apart than one row can record.
     for (path, back) in
         [("a/1", 9), ("a/1", 2), ("a/1", 5), ("a/2", 70), ("a/2", 0), ("b/1", 1), ("b/1", 80), ("x", 0)]
     {
@@ -79,8 +79,8 @@ async fn a_tokens_downloads_are_recorded_by_day(world: &World) {
     assert_eq!(store.forget_fetches(0).await.unwrap(), 2);
 }
 
-/// A client may fetch the same bytes by another name, such as a tag by its digest. The digest
-/// identifies the file even if the last commit did not mention the bytes.
+/// A client may fetch the same bytes by another name, such as an image by its digest instead of its
+/// tag. The digest identifies the file even if the version's last commit did not contain the bytes.
 async fn downloads_are_counted_by_bytes(world: &World) {
     let count = async |sha256: Sha256| {
         let (repository, path) = (world.repository, "a/by-digest".into());
@@ -103,10 +103,10 @@ async fn downloads_are_counted_by_bytes(world: &World) {
     let with_bytes = Commit { changes, catalog, keeps, ..Commit::default() };
     applied(world.store.commit(world.repository, with_bytes).await.unwrap());
     assert_eq!(count(sha256).await, 1);
-    // This commit changes the version without the bytes.
+    // This commit publishes the version again and does not contain the bytes.
     commit(world, vec![show("a", "1")]).await;
     assert_eq!(count(sha256).await, 2);
-    // A version with other bytes at the path has another file.
+    // The version now has other bytes at the path, so a download of the old bytes is not counted.
     let CatalogChange::Show(mut version) = show("a", "1") else { unreachable!() };
     version.files[0].digest = Sha256::of(b"other").digest();
     commit(world, vec![CatalogChange::Show(version)]).await;

@@ -32,7 +32,7 @@ type Records = BTreeMap<String, String>;
 struct ReadAnswer {
     question: ReadQuery,
     answer: Records,
-    /// The revisions, at one of which the answer is right.
+    /// A range of revisions; the answer must be right at one of them.
     at: RangeInclusive<u64>,
 }
 
@@ -97,7 +97,7 @@ struct History {
     /// The first revision of the history, and the records at that time.
     base: u64,
     start: Records,
-    /// The last revision of which a writer was notified.
+    /// The newest revision that a commit has returned to its writer.
     announced: u64,
     commits: BTreeMap<u64, Vec<Change>>,
     answers: Vec<ReadAnswer>,
@@ -160,8 +160,8 @@ async fn write(world: &World, store: &Store, history: &Mutex<History>, seed: u64
     }
 }
 
-/// Reads, and caches an answer as the response cache does: it is valid while the store reports no
-/// change to what it read.
+/// Reads, and caches one answer as the response cache does. The answer is valid while the store
+/// reports no change of the records that it depends on.
 async fn read(world: &World, store: &Store, history: &Mutex<History>, seed: u64, omit: bool) {
     let mut random = StdRng::seed_from_u64(seed);
     let mut cached: Option<(ReadAnswer, Dependencies)> = None;
@@ -184,7 +184,7 @@ async fn read(world: &World, store: &Store, history: &Mutex<History>, seed: u64,
         match cached.take() {
             Some((was, on)) if store.unchanged(world.repository, *was.at.start(), before, &on) => {
                 // A read shortly before the notice of another server's commit may already contain
-                // this commit.
+                // that server's commit.
                 let newest = before.max(*was.at.end());
                 let now = ReadAnswer { at: before..=newest, ..was.clone() };
                 history.lock().unwrap().answers.push(now);
@@ -281,8 +281,8 @@ async fn keys(world: &World, at: u64) -> Vec<String> {
 }
 
 /// A list may already contain a commit that was not yet announced to this server. The store must
-/// then cache it for the revision of that commit. Cached for the earlier revision, a later update
-/// could leave half of the commit in the list.
+/// then cache it for the revision of that commit. If the store cached it for the earlier revision,
+/// a later update could leave half of the commit in the list.
 async fn a_read_is_cached_for_its_own_revision(world: &World) {
     let other = Store::open(world.config.clone()).await.unwrap();
     let before = world.put("a/1", "1").await;

@@ -237,8 +237,8 @@ async fn codes_end_with_the_rights_of_their_maker(world: &World) {
     };
     let there = async |secret: u8| store.find_password_reset(&[secret; 32], 0).await.unwrap().is_some();
 
-    // A reset fails and ends if the member has more permissions than its maker may give; the
-    // password stays.
+    // A reset fails and ends if the member has permissions that the reset's maker may not grant.
+    // The member's password stays unchanged.
     reset(1, &owner, &maker).await;
     let too_much = store.complete_password_reset(&[1; 32], 0, "new", |_| false, None).await.unwrap();
     assert!(!too_much && !there(1).await);

@@ -68,7 +68,7 @@ async fn pages(world: &World, repository: packhouse_store::RepositoryId, map: &B
     }
 }
 
-/// The specified answer of `keys`.
+/// The answer of `keys` by its specification, computed from the map.
 fn level(
     map: &BTreeMap<String, String>,
     prefix: &str,
@@ -81,7 +81,7 @@ fn level(
         None => key.clone(),
     };
     let cut_keys: BTreeSet<String> = map.keys().filter(|key| key.starts_with(prefix)).map(cut).collect();
-    // A page continues after the cut form of `after`, which ends at the delimiter.
+    // `after` is cut at the delimiter like a key; the page continues after the result.
     let after =
         after.map(|after| if after.starts_with(prefix) { cut(&after.to_owned()) } else { after.to_owned() });
     cut_keys

@@ -76,8 +76,8 @@ enum Fill {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Writer {
     Idle,
-    /// `there`: the server's row existed before the commit. It matters only with
-    /// [`Fault::ListBeforeCommit`], because the writer then reads the list at that time.
+    /// `there`: the server's row existed before the commit. The writer uses this only with
+    /// [`Fault::ListBeforeCommit`]; otherwise it reads the list of lease holders after the commit.
     Listed {
         there: bool,
     },

@@ -9,7 +9,7 @@ use packhouse_store::{AuditEvent, Dependencies, Expectation, LookUp, NewToken, S
 use crate::support::{World, applied, commit, postgres, put, repository, wait_for_lease};
 
 const LEASE: Duration = Duration::from_secs(1);
-/// Statements that a store runs on its own after its start.
+/// Limit for the number of statements that a store runs on its own after its start.
 const ITS_OWN: u64 = 5;
 
 /// Several servers with a lease; `None` if PostgreSQL is not installed.
@@ -248,7 +248,7 @@ async fn a_writer_without_announcements_waits_for_the_leases_and_ends_them() {
         assert_eq!(look_up(store, &world, 1).await.token.as_ref().unwrap().revoked_at, Some(9));
         assert!(!store.has_lease(), "each request queries the database for a while");
     }
-    // The second time no server has a lease, so the writer waits for none.
+    // At the second change no server has a lease, so the writer does not wait.
     let begun = Instant::now();
     let url = world.config.database_url.clone();
     let moved = format!("UPDATE repositories SET revision = revision + 1 WHERE id = {}", world.repository);
@@ -261,8 +261,8 @@ async fn a_writer_without_announcements_waits_for_the_leases_and_ends_them() {
 }
 
 /// A change of any column of a look-up is announced, except the time of a credential's last use.
-/// The pinned component of a repository is not part of a look-up: servers detect its change by a
-/// number of its own.
+/// The pinned component of a repository is not part of a look-up; a separate number tells servers
+/// that it changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_column_of_a_look_up_is_announced() {
     let Some(world) = World::postgres().await else { return };
@@ -303,8 +303,8 @@ async fn each_column_of_a_look_up_is_announced() {
     }
 }
 
-/// The current program version announces all of its changes. Servers do not wait for them, as they
-/// do after unannounced changes of an older version.
+/// The current program version announces all of its changes. Servers therefore do not wait after a
+/// change; they wait only after the unannounced changes of an older version.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn this_version_announces_all_its_changes() {
     let Some((world, [two])) = servers().await else { return };

@@ -278,7 +278,8 @@ async fn downloads_are_counted_later(world: &World) {
     assert_eq!(counted(world).await, [6, 1, 2]);
 }
 
-/// Days with activity, counted back from today: publishes and downloads.
+/// Returns each day with activity: how many days ago it was, and the numbers of publishes and
+/// downloads.
 async fn days(world: &World, of: ActivityOf<'_>) -> Vec<(usize, u64, u64)> {
     let days = world.store.activity(of).await.unwrap();
     assert_eq!(days.len() as i64, ACTIVITY_DAYS);
@@ -315,8 +316,8 @@ async fn days_are_counted_and_forgotten(world: &World) {
     .await;
     let other = world.another("other").await;
     show_in(world, other, vec![version("c", "1", "", &[])]).await;
-    // Publishing the same version again is not new activity. The activity keeps the publish of a
-    // deleted version.
+    // Publishing the same version again is not new activity. After a version is deleted, its
+    // publish stays in the activity.
     show(world, vec![at(0, "a", "1")]).await;
     hide(world, "b", "1").await;
     for (path, back, of_version) in [
@@ -423,7 +424,7 @@ async fn an_organization_is_renamed(world: &World) {
     assert_eq!((row.name.as_str(), row.quota_bytes), ("renamed", Some(1 << 40)));
 }
 
-/// Packages of the measurement.
+/// Number of packages in the measurement.
 const MANY: usize = 100_000;
 
 /// Duration of a search page with 100,000 packages. Run with `PACKHOUSE_TEST_LONG=1` and

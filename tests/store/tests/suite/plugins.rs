@@ -80,7 +80,7 @@ async fn spares_are_bounded(world: &World) {
     let other = component("other", b"of another format".to_vec());
     store.install_component(other, None).await.unwrap();
     let of_raw = store.components().await.unwrap().into_iter().filter(|row| row.format == "raw").count();
-    assert_eq!(of_raw, PLUGIN_SPARES + 1, "the pinned one does not count");
+    assert_eq!(of_raw, PLUGIN_SPARES + 1, "the pinned component is stored in addition to the spare ones");
     assert!(store.component_bytes(&digest).await.unwrap().is_some());
 }
 

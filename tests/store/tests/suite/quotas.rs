@@ -88,8 +88,8 @@ async fn a_publish_over_the_quota_is_refused(world: &World) {
     assert_eq!(bytes(world, repository).await, 100);
 }
 
-/// Commits 64 publishes at once, through two servers if the database allows it; returns the number
-/// of applied ones.
+/// Commits 64 publishes at the same time, through two servers if the database allows it. Returns
+/// how many of them were applied.
 async fn at_the_edge(world: &World, repositories: &[RepositoryId], size: u64) -> usize {
     let other = match world.config.database_url.starts_with("postgres") {
         true => Some(Store::open(world.config.clone()).await.unwrap()),
@@ -150,8 +150,8 @@ async fn an_organizations_quota_holds_over_its_repositories(world: &World) {
     applied(world.store.commit(repositories[0], publish(vec![show("x", &[("x", 50)])])).await.unwrap());
 }
 
-/// Runs a fixed sequence of changes, several in one batch. The store must apply each change exactly
-/// if the counters have room for it.
+/// Runs a fixed sequence of changes, several in one batch. The store must apply every change for
+/// which the counters have room, and no other change.
 async fn the_quota_uses_the_counters(world: &World) {
     let repository = world.repository;
     limit(world, repository, 500).await;
@@ -187,7 +187,8 @@ async fn the_quota_uses_the_counters(world: &World) {
         let now = bytes(world, repository).await;
         assert!(now <= 500, "round {round}: {now}");
     }
-    // One byte more than there is room for, then exactly the room.
+    // Publishes one byte more than the quota has room for, and then exactly as much as it has room
+    // for.
     let room = 500 - bytes(world, repository).await;
     if room > 0 {
         let over = publish(vec![show("last", &[("last", room + 1)])]);

@@ -67,7 +67,7 @@ async fn the_last_failing_calls_stay(world: &World) {
         assert!(world.store.keep_recording(set.id, recording(outcome)).await.unwrap());
     }
     assert_eq!(outcomes(world).await, ["four", "three", "of another"]);
-    assert_eq!(world.store.armed_recording_sets().await.unwrap().len(), 2, "they continue to record");
+    assert_eq!(world.store.armed_recording_sets().await.unwrap().len(), 2, "both sets continue to record");
     let store = &world.store;
     let of = store.recordings(world.organization, "shelf", Some(set.id), None, 1).await.unwrap();
     assert_eq!(of[0].outcome, "four");
@@ -89,7 +89,7 @@ async fn sets_are_bounded_and_deleted(world: &World) {
     assert_eq!(world.store.create_recording_set(new(world, 1, false), None).await.unwrap(), None);
     assert!(world.store.keep_recording(first.id, recording("one")).await.unwrap());
     assert!(world.store.delete_recordings(world.organization, "shelf", first.id.0, None).await.unwrap());
-    assert!(outcomes(world).await.is_empty(), "they are removed with their set");
+    assert!(outcomes(world).await.is_empty(), "recordings are removed with their set");
     assert!(!world.store.delete_recordings(world.organization, "shelf", first.id.0, None).await.unwrap());
     assert!(!world.store.keep_recording(first.id, recording("late")).await.unwrap());
     set(world, 1, false).await;

@@ -15,7 +15,8 @@ in_both! {
     an_interrupted_removal_continues, other_repositories_accept_publishes_during_a_removal,
 }
 
-/// More than two pieces of each table.
+/// Number of records. The store removes rows in pieces, and these records fill more than two pieces
+/// of each table.
 const MANY: usize = 1000;
 
 /// Commits records with these numbers. Each record has its own blob and publishes a version with

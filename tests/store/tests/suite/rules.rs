@@ -141,7 +141,7 @@ async fn the_last_recordings_of_a_rule_stay_and_are_deleted_with_it(world: &Worl
     assert!(!store.stop_recording_rule(organization, rule.id, None).await.unwrap());
     let set = record(rule.id, 2).await.unwrap().unwrap();
     assert!(store.delete_rule(organization, rule.id, None).await.unwrap());
-    assert!(!store.keep_recording(set.set, new("four")).await.unwrap(), "it was removed with its rule");
+    assert!(!store.keep_recording(set.set, new("four")).await.unwrap(), "the set was removed with its rule");
 }
 
 async fn a_component_is_whole_and_stays_while_a_rule_names_it(world: &World) {

@@ -260,8 +260,8 @@ async fn expired_entries_are_removed(world: &World) {
     assert_eq!(world.store.remove_deleted().await.unwrap(), 1);
 }
 
-/// Undos and the removal of expired entries run at once. Afterwards each version is restored with
-/// its blob, or gone.
+/// Undos and the removal of expired entries run at the same time. Afterwards each version is
+/// restored with its blob, or gone.
 async fn an_undo_at_its_expiry_is_complete(world: &World) {
     let mut undos = Vec::new();
     for number in 0..20 {

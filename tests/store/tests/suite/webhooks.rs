@@ -216,7 +216,7 @@ async fn each_lane_delivers_one_event_at_a_time(world: &World) {
     assert!(next.iter().all(|due| due.lane != first[0].lane));
     let failed = store.find_delivery(id, first[0].id).await.unwrap().unwrap();
     assert_eq!((failed.state, failed.tries.len()), (DeliveryState::Pending, 1));
-    // A requested redelivery is sent at once.
+    // A requested redelivery is due immediately.
     store.redeliver(id, first[0].id, None).await.unwrap().unwrap();
     assert_eq!(store.due_deliveries(id, i64::MIN, 10).await.unwrap().len(), 3);
     store.redeliver(id, first[1].id, None).await.unwrap().unwrap();

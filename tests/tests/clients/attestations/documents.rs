@@ -27,7 +27,7 @@ fn documents(api: &Api, version: &str) -> Vec<Value> {
     api.call("GET", version).expect(200).json()["documents"].as_array().unwrap().clone()
 }
 
-/// Title, form, media type and the file that the document describes.
+/// Returns four fields of each document: title, form, media type, and the file that it describes.
 fn summaries(documents: &[Value]) -> Vec<[&str; 4]> {
     documents
         .iter()
@@ -79,8 +79,8 @@ fn a_wheels_bills_of_materials_are_listed_and_restored_with_it() {
     assert!(page.contains("Bills of materials") && page.contains(&format!("href=\"{link}\"")), "{page}");
     assert_eq!(person.get(&link).expect(200).text(), BOM);
 
-    // The API returns only documents of this version: not the version's own file, an unknown digest
-    // or an invalid digest.
+    // The API returns only documents of this version. It answers 404 for the digest of the
+    // version's own file, for an unknown digest and for an invalid digest.
     let of = |digest: &str| format!("{version}/documents/{digest}");
     for digest in
         [format!("sha256:{}", digests::sha256(&file)), format!("sha256:{}", "ab".repeat(32)), "x".to_owned()]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 pub(crate) const SIMPLE_SIGNING: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 
-/// A manifest of one layer, as signatures are stored.
+/// A manifest with one layer, as clients store a signature.
 pub(crate) fn carrier(
     kind: &str,
     layer: &str,
@@ -62,7 +62,8 @@ fn referrers_and_cosigns_tags_are_judged() {
     let listed = images.get(&format!("app/referrers/{image}")).expect(200).json();
     assert_eq!(listed["manifests"][0]["artifactType"], BUNDLE);
 
-    // Three statements: about another image, by a key, and in a form that the server cannot verify.
+    // Pushes three statements: one about another image, one that a key signed, and one in a form
+    // that the server cannot verify.
     let elsewhere =
         set.instance.bundle(&Signer::default(), &statement("app", "sha256", &"ab".repeat(32))).to_string();
     refer(&images, BUNDLE, BUNDLE, elsewhere.as_bytes(), &image);

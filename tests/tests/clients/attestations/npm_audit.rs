@@ -82,7 +82,8 @@ fn npm_verifies_signatures_and_provenance_and_finds_tampered_packages() {
                 (Err(reason), _) | (_, Err(reason)) => return skip("a repository of trust", &reason),
             };
         publish(&set, &npm);
-        // npm 10 requires a statement of the registry beside provenance, recorded in a public log.
+        // For a package with provenance, npm 10 also requires a statement of the registry that is
+        // recorded in a public log. The test therefore installs such a package only with npm 11.
         let takes_provenance = tool == Tool::Npm11;
         let mut project = json!({"name": "project", "version": "1.0.0", "dependencies": {"plain": "1.0.0"}});
         if takes_provenance {

@@ -103,8 +103,8 @@ fn an_upstreams_jar_is_judged_by_the_signature_beside_it() {
     lay("lib-1.0-tests.jar", b"tests", Some(&Signer::default()));
     let ask = |name: &str| proxy.get(&format!("{folder}/{name}"));
 
-    // Without such a policy, the proxy fetches only files that clients request. It also serves
-    // signatures.
+    // Without a policy that requires provenance, the proxy fetches only files that clients request.
+    // Clients can also request signatures.
     ask("lib-1.0.pom").expect(200);
     assert!(upstream.requests().iter().all(|one| !one.target.contains("sigstore")));
     assert_eq!(ask("lib-1.0.jar.asc").expect(200).text(), asc);

@@ -24,8 +24,8 @@ fn lay_image(upstream: &Upstream, tag: &str, layer: &str) -> String {
     image
 }
 
-/// Publishes the manifest of a signature on the upstream; returns the descriptor that lists of
-/// referrers contain.
+/// Publishes the manifest of a signature on the upstream; returns its descriptor, as a list of
+/// referrers contains it.
 fn lay_carrier(upstream: &Upstream, kind: &str, layer: &str, bytes: &[u8], image: &str) -> Value {
     offer_blob(upstream, "app", bytes);
     let carrier = carrier(kind, layer, bytes, &json!({}), Some((image, 1)));
@@ -85,7 +85,8 @@ fn an_upstreams_tag_is_judged_by_its_images_signatures_there() {
     upstream.on("/v2/app/manifests/untold", Answer::ok(whole).header("Content-Type", MANIFEST));
     let ask = |tag: &str| proxy.get(&format!("app/manifests/{tag}"));
 
-    // Without such a policy, the proxy fetches only resources that clients request.
+    // Without a policy that requires provenance, the proxy fetches only resources that clients
+    // request.
     ask("referred").expect(200);
     assert!(upstream.requests().iter().all(|one| !one.target.contains("referrers")));
     demand(&set, SOURCE);

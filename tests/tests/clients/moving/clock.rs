@@ -25,7 +25,8 @@ fn a_manager_of_repositories_sets_the_time_of_a_publish() {
     // A later file without the header does not change the version's time.
     repository.put("org/a/1/a-1.pom", "<project/>").expect(201);
     assert_eq!(version(&server, &repository.id, "org:a", "1")["published_at"], BEGIN_2020_MS);
-    // A file that was published elsewhere at an unknown time counts as published now.
+    // The value `unknown` means that the original time is not known; the server then records the
+    // current time.
     put(&server, &repository.token, owner, "org/a/3/a-3.jar", "unknown").expect(201);
     assert!(version(&server, &repository.id, "org:a", "3")["published_at"].as_u64().unwrap() > BEGIN_2020_MS);
     for wrong in ["2999-01-01T00:00:00Z", "1960-01-01T00:00:00Z", "yesterday", ""] {
@@ -67,7 +68,8 @@ fn a_publisher_without_that_right_publishes_with_the_current_time() {
     repository.get("org/a/1/a-1.jar").expect(404);
     let client = server.anonymous().basic("dev@example.com", &token.secret);
     client.put("/repositories/maven/org/a/1/a-1.jar", "bytes").expect(201);
-    // A member without the right can still import everything with the current time, on request.
+    // A member without the right to manage the repository can still import everything with
+    // `--without-times`; the server then records the current time.
     let home = tempfile::TempDir::new().unwrap();
     super::world::write(home.path(), "org/b/1/b-1.pom", "<project/>");
     let login = format!("dev@example.com:{}", packhouse_tests::server::PASSWORD);

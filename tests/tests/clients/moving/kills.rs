@@ -1,5 +1,5 @@
-//! Moves that kill -9 ends again and again in the middle. After repeated runs, the result is the
-//! same as without a kill, without duplicates.
+//! Imports and exports that kill -9 interrupts again and again. After repeated runs, the result is
+//! the same as without a kill, without duplicates.
 
 use std::path::Path;
 

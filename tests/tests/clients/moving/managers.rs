@@ -16,7 +16,7 @@ fn json_of(value: &Value) -> Answer {
     Answer::ok(value.to_string()).header("Content-Type", "application/json")
 }
 
-/// An asset as Nexus describes it, and its bytes.
+/// Publishes the bytes on the upstream; returns the asset as Nexus describes it.
 fn asset(upstream: &Upstream, repository: &str, path: &str, bytes: &[u8]) -> Value {
     let address = format!("/repository/{repository}/{path}");
     upstream.on(&address, Answer::ok(bytes));

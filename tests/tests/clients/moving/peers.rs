@@ -24,7 +24,8 @@ struct Peer {
 }
 
 impl Peer {
-    /// Starts the command that `make` returns for its home and its address.
+    /// Starts the command that `make` returns for a home folder and an address. Waits until the
+    /// program answers at the path `ready`.
     fn start(make: impl FnOnce(&Path, &str) -> Command, ready: &str) -> Peer {
         let home = TempDir::new().unwrap();
         let address = format!("127.0.0.1:{}", free_port());

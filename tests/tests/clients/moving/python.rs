@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::world::{BEGIN_2020_MS, lines, moved, moved_with, version};
 use crate::wheel;
 
-/// Files of two projects, one with two versions of which one is yanked.
+/// Publishes three projects. One of them has two versions, of which one is yanked.
 fn fill(repository: &PythonRepository, server: &Server) {
     for (project, number) in [("demo-one", "1.0"), ("demo-one", "2.0rc1"), ("demo-two", "1.0.post1")] {
         let file = wheel::wheel_name(project, number);
@@ -27,7 +27,7 @@ fn fill(repository: &PythonRepository, server: &Server) {
     Api::sign_in(server).send("PUT", &path, &state).expect(200);
 }
 
-/// A file with a signature and an attestation.
+/// Publishes a file with a signature and an attestation.
 fn signed(repository: &PythonRepository) {
     let (name, file) = (wheel::wheel_name("demo-three", "1.0"), wheel::wheel("demo-three", "1.0", ""));
     let encoded = |text: &str| base64::Engine::encode(&base64::engine::general_purpose::STANDARD, text);
@@ -60,7 +60,8 @@ fn signed(repository: &PythonRepository) {
 const PROJECTS: [&str; 3] = ["demo-one", "demo-two", "demo-three"];
 const FILES: usize = 5;
 
-/// The data of a project's files that installers read, and the files beside them.
+/// A project as installers read it: its status, the data of its files, and the contents of their
+/// signature and provenance files.
 fn listing(repository: &PythonRepository, project: &str) -> Value {
     let page = repository.page(project);
     let mut files = page["files"].as_array().unwrap().clone();

@@ -87,7 +87,7 @@ fn figures_of_some_hundred_packages() {
     );
 }
 
-/// Size of a file to move, and the memory that the move may take, in bytes.
+/// Size of the file to move in bytes, and the memory that the move may take in KiB.
 const LARGE: u64 = 2 << 30;
 const MOST_MEMORY_KIB: u64 = 96 << 10;
 

@@ -45,7 +45,7 @@ impl TlsRepository {
     }
 }
 
-/// The smallest wheel that pip installs.
+/// Script that writes the smallest wheel that pip installs.
 const WHEEL: &str = "
 import sys, zipfile
 with zipfile.ZipFile(sys.argv[1], 'w') as wheel:

@@ -93,8 +93,7 @@ fn certificates_change_under_load_without_a_failed_request() {
 
     let mut known = serial(&server);
     for round in 1..=3 {
-        // The test writes a new certificate and then its key, one after the other, as `certbot` and
-        // `kubelet` do.
+        // The test writes a new certificate first and then its key, as `certbot` and `kubelet` do.
         let [new_cert, new_key] = authority.issue(&format!("new{round}"), &LOCAL);
         std::fs::copy(new_cert, &cert).unwrap();
         std::fs::copy(new_key, &key).unwrap();

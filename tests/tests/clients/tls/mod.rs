@@ -57,7 +57,7 @@ fn both_hosts_use_tls_and_https_links() {
     let bearer = format!("Authorization: Bearer {}", session["session"].as_str().unwrap());
     let me = call("/v1/me", &["--header", &bearer]);
     assert_eq!(me["organization"]["base_url"], format!("https://localhost:{packages}"));
-    // TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1; nothing older.
+    // The server supports TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, and no older version of TLS.
     for (arguments, expected) in [
         (&["--tlsv1.3", "--http2"][..], "2 200"),
         (&["--tlsv1.2", "--tls-max", "1.2", "--http2"], "2 200"),

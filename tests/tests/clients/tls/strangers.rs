@@ -23,8 +23,8 @@ fn a_handshake_that_does_not_end_is_given_up() {
     let Some(authority) = authority("slow handshakes") else { return };
     let pair = authority.issue("slow", &LOCAL);
     let server = packages_with(&pair).env("PACKHOUSE_LIMITS_HANDSHAKE_MS", "1000").start();
-    // Three clients: one sends nothing, one only the beginning of a record, and one a record byte
-    // by byte.
+    // Three clients connect. One sends nothing, one sends only the beginning of a record, and one
+    // sends a record byte by byte.
     let mut silent = TcpStream::connect(server.packages()).unwrap();
     let mut begun = TcpStream::connect(server.packages()).unwrap();
     begun.write_all(&[22, 3, 1, 2, 0, 1]).unwrap();

@@ -58,7 +58,7 @@ fn uv_publishes_from_a_workflow_without_a_secret() {
     world.trust(&repository, &json!({"packages": ["hello-*"]}));
     publish(&[], &wheel).success();
     assert_eq!(published_by(&world, &repository, "hello-trust", "1.0"), WORKFLOW);
-    // At the end it revokes its token.
+    // After the publish, uv revokes its token.
     let given_back = world.events("revoke_token");
     assert_eq!((given_back.len(), &given_back[0]["actor"]), (1, &json!(WORKFLOW)));
 
@@ -314,7 +314,7 @@ fn any_program_can_exchange_tokens_by_oauth() {
     client.put("/repositories/files/a/b.txt", b"hello".to_vec()).expect(201);
     client.get("/repositories/files/a/b.txt").expect(403);
     client.put("/repositories/others/a/b.txt", b"hello".to_vec()).expect(403);
-    // Without an identifier, the token itself can be used only once.
+    // These ID tokens have no `jti` claim. The server still accepts the same token only once.
     claims["iat"] = json!(super::now() - 1);
     let id_token = world.issuer.token_signed(&claims, &super::issuer::TokenSignature::Ecdsa);
     world.exchange(&id_token, "files", &[]).expect(200);

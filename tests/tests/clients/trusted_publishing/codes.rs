@@ -246,7 +246,7 @@ fn a_holder_can_revoke_its_token() {
     assert_eq!(events.len(), 2);
     assert!(events.iter().all(|event| event["credential"].as_str().unwrap().starts_with("token:")));
 
-    // The call does not revoke other credentials, but gives the same answer.
+    // For any other credential, the call gives the same answer but revokes nothing.
     let unrelated = world.api.create_token(&[&wheels], &["read"], None);
     for secret in [unrelated.secret.as_str(), "made-up", ""] {
         burn(&json!({"token": secret})).expect(202);

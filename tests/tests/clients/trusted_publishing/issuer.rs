@@ -1,5 +1,5 @@
-//! An issuer of ID tokens for the tests. It serves its configuration, its keys, and the request by
-//! which a GitHub job gets its token.
+//! An issuer of ID tokens for the tests. It serves its configuration and its keys, and answers the
+//! request with which a GitHub job gets its ID token.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::KeySize;

@@ -91,9 +91,9 @@ fn one_address_has_no_more_connections_than_its_share() {
             assert_eq!(answered(&mut one_more).await, None);
         }
         let mut other = from(Ipv4Addr::new(127, 0, 0, 3), server.packages()).await;
-        assert!(answered(&mut other).await.is_some(), "others have their own share");
+        assert!(answered(&mut other).await.is_some(), "another address has its own limit");
         let mut api = from(crowd, server.api()).await;
-        assert!(answered(&mut api).await.is_some(), "the other listener counts for itself");
+        assert!(answered(&mut api).await.is_some(), "the API listener has its own limit");
         held.pop();
     });
     eventually("a freed slot can be used again", || {

@@ -11,7 +11,7 @@ use super::h2c::{Http2, block_on};
 
 /// The smallest limit with which a server can start.
 const FEW: &str = "--nofile=256:256";
-/// Concurrent package requests with that limit.
+/// Number of package requests that a server with the limit `FEW` serves at one time.
 const PLACES: usize = 16;
 
 fn with_few() -> Server {

@@ -1,6 +1,6 @@
-//! Resources that an unauthenticated client can take: memory by bodies before a session and by
-//! unread answers, idle connections, and open files. Each test makes such an attack, of limited
-//! size and over loopback, and measures the server's cost.
+//! Resources that an unauthenticated client can take: memory, connections and open files. Request
+//! bodies before a sign-in take memory, and so do answers that the client does not read. Each test
+//! makes such an attack, of limited size and over loopback, and measures the server's cost.
 
 mod bodies;
 mod connections;

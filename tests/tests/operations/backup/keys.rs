@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::world::{Published, Stand, file, files, listed, place, run};
 
-/// An identity and its recipient, made for this test only.
+/// An age identity and its recipient, made for this test only.
 const IDENTITY: &str = "AGE-SECRET-KEY-1RFMGGUF0EWSW460TP483D2564T0MQMR463PK9QZNK22D4VP9T6GSZDNQZ5";
 const RECIPIENT: &str = "age1y4506l9l3sdaruew28s4wrcxf82ck0mq2jlg3t2cwe3amf434q5q2y2jr5";
 

@@ -1,5 +1,5 @@
-//! Backups that the program takes during publishes, deletions and garbage collection. Each contains
-//! everything that the server acknowledged before the backup began.
+//! Backups that the program takes during publishes, deletions and garbage collection. Each backup
+//! contains everything that the server acknowledged before the backup began.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,8 +25,8 @@ fn nothing_is_missing(from: &Stand, to: impl Fn() -> Stand) {
         .env("PACKHOUSE_GC_INTERVAL_MS", "100")
         .start();
     let mut published = Published::some(&server);
-    // Drops the layer that no manifest references. Both the server and the restored server may
-    // collect it after two seconds.
+    // The test does not expect the last file, a layer that no manifest references. Both the server
+    // and the restored server may collect it after two seconds.
     published.files.pop();
     let published = published;
     let api = Api::sign_in(&server);
@@ -54,8 +54,8 @@ fn nothing_is_missing(from: &Stand, to: impl Fn() -> Stand) {
                 }
             });
         }
-        // This thread publishes and deletes versions, so that the server deletes files of the
-        // snapshot while a backup copies them.
+        // This thread publishes and deletes versions, so that the server deletes files while a
+        // backup copies them.
         scope.spawn(|| {
             let client = published.client(&server);
             for seed in 1_000_000_u64.. {

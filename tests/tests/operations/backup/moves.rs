@@ -82,8 +82,8 @@ fn restores_need_an_empty_target_and_backups_an_empty_or_backup_location() {
     let folder = place(&home);
     stand.run(&["restore", &folder]).refused("there are no backups at this location");
     stand.run(&["backup", &folder]).success();
-    // A restore fails while a server uses the data folder. It fails if the database is not empty,
-    // and if another database is empty but the folder is not.
+    // A restore fails while a server uses the data folder, and if the database is not empty. With
+    // another, empty database it fails because the data folder is not empty.
     stand.run(&["restore", &folder]).refused("another server is using the data folder");
     drop(server);
     stand.run(&["restore", &folder]).refused("the database is not empty");

@@ -27,7 +27,7 @@ fn backups_are_reported(stand: &Stand) {
     let folder = place(&home);
 
     // The test kills the first backup as soon as the server knows of it. The server reports a
-    // killed backup as running until the backup's hold on its blobs ends. Nobody can restore from a
+    // killed backup as running until the protection of its blobs expires. Nobody can restore from a
     // killed backup.
     let mut child = stand.spawn(&["backup", &folder]);
     eventually("the server knows of the backup", || {

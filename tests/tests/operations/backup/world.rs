@@ -36,7 +36,8 @@ impl Stand {
     pub(crate) fn shared() -> Stand {
         let postgres = Postgres::start().expect("PostgreSQL, which ./bootstrap test installs");
         let s3 = S3::start().expect("seaweedfs, which ./bootstrap test installs");
-        // The server uses only a prefix of the bucket, so that backups fit into another prefix.
+        // The server uses only a prefix of the bucket, so that the test can store backups under
+        // another prefix.
         let blobs = part(&s3, "server");
         let environment = vec![
             ("PACKHOUSE_DATABASE_URL".to_owned(), postgres.url()),

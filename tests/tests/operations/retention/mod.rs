@@ -1,6 +1,6 @@
 //! Retention policies. A run deletes exactly what its preview listed, in each format. Versions that
-//! others need stay, and an undo restores each record. A run that a kill interrupted continues and
-//! reaches the same result.
+//! other versions need stay, and an undo restores each record. If a kill interrupts a run, the run
+//! continues later and reaches the same result.
 
 use crate::wheel;
 

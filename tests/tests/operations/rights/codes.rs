@@ -1,5 +1,6 @@
 //! Codes for new passwords and for invitations. A code becomes invalid when its maker loses rights.
-//! Otherwise the maker could regain the rights with the code, up to the owner's account.
+//! Otherwise the maker could regain the rights with the code, or even take over the owner's
+//! account.
 
 use packhouse_tests::server::{OWNER, PASSWORD};
 use packhouse_tests::{Api, Client, Request, Response, Server, cli, database};

@@ -1,6 +1,6 @@
-//! Rights that a member must not evade: through the database, through codes of members who lost
-//! rights, or by managing unreadable repositories. Also not by probing for names, nor under another
-//! account's name.
+//! Attempts of members to gain rights that they lack. They use the content of the database, codes
+//! of members who lost rights, and the management of repositories that they may not read. Other
+//! attempts probe for names, or use a name that looks like the name of another account.
 
 mod codes;
 mod dump;

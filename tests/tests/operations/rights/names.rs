@@ -31,8 +31,8 @@ fn an_email_address_that_only_looks_like_anothers_is_different() {
     // Letters of other languages are valid, and their composed and decomposed forms are equal.
     member(&owner, "M\u{dc}LLER@b\u{fc}cher.example", &none);
     sign_in("mu\u{308}ller@b\u{fc}cher.example").expect(201);
-    // Invalid addresses contain the kelvin sign, whose lower case is an ASCII letter, full-width
-    // letters, invisible marks or Cyrillic letters.
+    // Each of these invalid addresses contains a full-width letter, an invisible mark, a Cyrillic
+    // letter, or the kelvin sign (whose lower case is the ASCII letter k).
     let others = [
         "\u{212a}elvin@example.com",
         "\u{ff4b}elvin@example.com",

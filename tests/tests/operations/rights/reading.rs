@@ -34,7 +34,7 @@ fn a_manager_cannot_publish_a_repository_without_read_access() {
 
     let new = |name: &str, public: bool| json!({"name": name, "format": "maven", "kind": "hosted", "settings": {"public": public}});
     is(&manager.post("/v1/repositories", &new("open", true)), 403, "role_mismatch");
-    // A manager cannot do it in two steps either: create a repository, then make it public.
+    // Two steps do not work either: create a private repository, then make it public.
     let made = manager.post("/v1/repositories", &new("closed", false)).expect(201).field("id");
     is(&manager.patch(&path(&made), &public), 403, "role_mismatch");
     let reader = signed_in(&server, READER, &permissions(&["manage-repositories"], "*", &["read"]));

@@ -92,7 +92,7 @@ fn servers_of_one_database_deliver_once_and_take_over_from_a_dead_one() {
     let api = Api::sign_in(&two);
     let repository = FormatRepository::hosted(&one, "maven", "releases", &json!({}));
     let receiver = Receiver::start();
-    // Both servers know at once a webhook that one of them created.
+    // A webhook that one server creates takes effect on the other server immediately.
     let hook = Hook::create(&Api::sign_in(&one), &receiver.url(), &["package.published"], json!("*"));
     let both = [repository.on(&two), repository.clone()];
     publish(&both, 8, 10);
@@ -101,7 +101,7 @@ fn servers_of_one_database_deliver_once_and_take_over_from_a_dead_one() {
     assert_eq!(receiver.messages().len(), 80, "no server died, so each event is delivered once");
 
     // The test kills the server that delivers. Another server delivers the rest once the killed
-    // server's claim has expired.
+    // server's claim on the webhook has expired.
     let slow = Receiver::answering(|number, _| {
         let pause = if number < 20 { Duration::from_millis(100) } else { Duration::ZERO };
         (200, String::new(), Vec::new(), pause)

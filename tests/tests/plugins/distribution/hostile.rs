@@ -140,7 +140,7 @@ fn invalid_responses_of_a_registry_are_refused_with_a_reason() {
     blob(Answer::new(500, r#"{"errors": [{"code": "UNKNOWN", "message": "the disk is gone"}]}"#));
     refused(&post(&api, &pinned), "status 500: the disk is gone");
     hostile.upstream.on("/v2/a/raw/manifests/2", Answer::ok("x".repeat(2 << 20)));
-    refused(&post(&api, &hostile.at(":2")), "more than 1048576 bytes");
+    refused(&post(&api, &hostile.at(":2")), "exceeds 1048576 bytes");
 
     // Disallowed addresses and invalid references.
     refused(&post(&api, "oci://10.0.0.1/a/raw:1"), "is not an address that an upstream may have");
@@ -149,14 +149,14 @@ fn invalid_responses_of_a_registry_are_refused_with_a_reason() {
     refused(&secret, "host");
     assert!(!secret.text().contains("hunter2"));
 
-    // The server refuses an artifact that is not a plugin, as it refuses such an upload. It
-    // installs a valid artifact.
+    // The server refuses an artifact that is not a plugin, as it refuses an upload of the same
+    // bytes. It installs a valid artifact.
     let text = Hostile::new(b"hello");
     refused(&post(&api, &text.shows(&text.manifest)), "is not a WebAssembly component");
     assert_eq!(api.call("GET", "/v1/plugins").expect(200).json()["items"], json!([]), "nothing was stored");
     blob(Answer::ok(hostile.component.clone()));
     assert_eq!(post(&api, &hostile.at(":1")).expect(201).json()["source"], json!(pinned));
-    // An index names one manifest for Wasm among others.
+    // The server installs the manifest for Wasm from an index of several manifests.
     let mut wasm = one.clone();
     wasm["platform"] = json!({"architecture": "wasm", "os": "wasip2"});
     let index =

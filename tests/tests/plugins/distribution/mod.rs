@@ -442,7 +442,7 @@ fn a_server_reports_starting_while_it_compiles() {
     let ask = |client: &Client, path: &str| client.try_send(Request::new("GET", path)).ok();
     let ready = eventually("it listens", || ask(&api, "/readyz"));
     assert_eq!((ready.status, ready.field("error").as_str()), (503, "server_starting"), "{}", ready.text());
-    assert!(ready.text().contains("being compiled"), "{}", ready.text());
+    assert!(ready.text().contains("still compiling"), "{}", ready.text());
     let names_one = |answer: &Response| answer.text().contains(" is being compiled.");
     let named = eventually("the response names the plugin", || ask(&api, "/readyz").filter(names_one));
     assert_eq!(named.json()["degraded"][0]["what"], "plugin", "{}", named.text());

@@ -26,7 +26,7 @@ fn a_policy_is_created_previewed_enforced_and_given_exceptions_by_forms() {
     let path = "/organization/policies";
     let page = person.get(path).expect(200).text();
     assert!(page.contains("No policies yet") && page.contains(">Create policy<"), "{page}");
-    assert!(page.contains("identifiers of SPDX"), "the page lists the settings of each component: {page}");
+    assert!(page.contains("as SPDX identifiers"), "the page lists the settings of each component: {page}");
     let mut fields = vec![
         ("sent", "yes"),
         ("name", "ours"),

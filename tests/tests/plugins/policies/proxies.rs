@@ -196,7 +196,8 @@ fn a_webhook_reports_each_denial_once() {
     assert_eq!((&event["type"], &event["data"]["policy"]["id"]), (&json!("policy.denied"), &json!(id)));
     assert_eq!(event["data"]["package"], "org.example:lib");
     assert_eq!((&event["data"]["purpose"], &event["data"]["ruling"]), (&json!("publish"), &json!("denied")));
-    // The server delivers the second denial too. It has delivered the first one only once.
+    // The server also delivers the denial of another package. It has delivered the denial of `lib`
+    // only once, although the client tried three times.
     denied(&maven.put("org/example/other/1/other-1.jar", "x"), "its name must match acme:*");
     packhouse_tests::server::eventually("the hook is called for the other", || {
         let bodies: Vec<String> = receiver

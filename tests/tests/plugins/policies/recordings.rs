@@ -1,5 +1,5 @@
-//! Recordings of failing and refusing calls of a policy, on request. The API, a command and a page
-//! return the recordings. The program replays them without a server.
+//! Recordings of a policy's failing and refusing calls, which the server makes on request. The API,
+//! a command and a page return the recordings. The program replays them without a server.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -90,8 +90,7 @@ fn a_refusal_of_a_policy_is_recorded_and_replayed() {
     let (code, output) = replay(server.data(), &file, &[]);
     assert_eq!(code, Some(1), "{output}");
     assert!(output.contains("org.example:a 3: recorded Deny") && output.contains("now Allow"), "{output}");
-    // The exit code 2 means that the replay is impossible. It differs from both results of a
-    // replay.
+    // Exit code 2 means that the replay is impossible. A replay itself ends with exit code 0 or 1.
     let none = home.path().to_str().unwrap();
     let (code, output) = replay(server.data(), &file, &["--plugins", none]);
     assert_eq!(code, Some(2), "{output}");
@@ -188,11 +187,11 @@ fn the_page_of_a_policy_lists_its_recordings() {
         person.get(&path).expect(200).text()
     };
     let page = submit(&mut person, "record");
-    assert!(page.contains("The last 10 calls"), "{page}");
+    assert!(page.contains("The last 10 failing or refusing calls"), "{page}");
     denied(&put(&jars, "1"), "may not be published here");
     let recorded = listed(&api, &id, 1)[0]["id"].as_str().unwrap().to_owned();
     let page = person.get(&path).expect(200).text();
     assert!(page.contains(&recorded) && page.contains(">deny<"), "{page}");
     let page = submit(&mut person, "forget");
-    assert!(!page.contains(&recorded) && page.contains("No call of this policy is recorded"), "{page}");
+    assert!(!page.contains(&recorded) && page.contains("Calls of this policy are not being recorded"), "{page}");
 }

@@ -1,5 +1,5 @@
-//! Sign-in by a provider. One provider can give every kind of wrong response. Another is an
-//! independent implementation.
+//! Sign-in through a provider. The provider in `provider.rs` can give every kind of wrong response.
+//! The provider in `real.rs` is an independent implementation.
 
 pub(crate) mod browser;
 mod page;

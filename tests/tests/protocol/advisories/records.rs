@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 pub(crate) struct Record(pub(crate) Value);
 
 impl Record {
-    /// A record about this package without affected versions.
+    /// Creates a record about this package that names no affected version yet.
     pub(crate) fn new(id: &str, ecosystem: &str, package: &str) -> Record {
         Record(json!({
             "schema_version": "1.6.0", "id": id, "modified": "2026-01-01T00:00:00Z", "published": "2026-01-01T00:00:00Z",

@@ -1,5 +1,6 @@
-//! A component of a release in which requests did not yet name their package. The component still
-//! runs. It sees the proxies of a group only for callers who may read all hosted members.
+//! Compatibility with a component of the first release, in which a component's requests did not yet
+//! name their package. Such a component sees the proxies of a group only for callers who may read
+//! all hosted members.
 
 use super::HiddenNamesFixture;
 use packhouse_tests::upstream::Answer;
@@ -24,14 +25,14 @@ fn a_component_of_the_first_release_still_runs() {
     assert_eq!(world.owner.get("/repositories/own/lib").expect(200).text(), "ours");
     assert_eq!(world.server.anonymous().get("/repositories/elsewhere/lib").expect(200).text(), "theirs");
 
-    // The caller may read all hosted members. So the component can use the proxies, and itself
-    // decides between the members as before.
+    // The caller may read all hosted members. So the component sees the proxies, and decides itself
+    // which member serves a name.
     let member = world.reaching(&[&world.group, &world.hosted, &world.proxy]);
     assert_eq!(member.get("/repositories/all").expect(200).text(), "own elsewhere");
     assert_eq!(member.get("/repositories/all/lib").expect(200).text(), "ours");
     assert_eq!(member.get("/repositories/all/other").expect(200).text(), "other");
-    // Other callers get no upstream content through this component, because the server cannot tell
-    // whether its name is hosted.
+    // Other callers get no upstream content through this component. Its requests name no package,
+    // so the server cannot tell whether the package is hosted.
     let before = world.upstream.requests().len();
     for (who, client) in world.without_access() {
         assert_eq!(client.get("/repositories/all").expect(200).text(), "", "{who}");

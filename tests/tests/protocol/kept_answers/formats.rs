@@ -190,7 +190,8 @@ impl PackageFormat {
         }
     }
 
-    /// Deletes a version through the API, or an image in the way of image clients.
+    /// Deletes a version: an image with the request of image clients, any other version through the
+    /// API.
     #[track_caller]
     pub(crate) fn delete(
         self,

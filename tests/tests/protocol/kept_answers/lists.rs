@@ -1,5 +1,5 @@
-//! Responses about many packages, and later changes of a version. Each such change must be visible
-//! in the cached responses.
+//! Responses about many packages, and later changes of a version. The servers cache these
+//! responses, and each change must be visible in the next response.
 
 use super::formats::PackageFormat;
 use super::place::Repositories;
@@ -102,8 +102,8 @@ fn maven_folders_list_each_file_at_once() {
     });
 }
 
-/// A client uploads the plugin list of a Maven group. The server merges the plugins with those that
-/// it already knows.
+/// A client uploads the plugin list of a Maven group id. The server merges the list with the
+/// plugins of earlier uploads.
 #[test]
 fn maven_plugins_are_known_at_once() {
     play(&[PackageFormat::Maven], |repositories| {

@@ -128,7 +128,7 @@ impl<'a> Repositories<'a> {
         self.shows_to(&self.readers(), name, package, what);
     }
 
-    /// Checks with these clients what `shows` checks.
+    /// Performs the checks of `shows` with these clients.
     #[track_caller]
     pub(crate) fn shows_to(&self, readers: &[Client], name: &str, package: &str, what: &str) {
         for round in ["first", "again"] {

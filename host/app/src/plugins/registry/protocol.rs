@@ -2,7 +2,6 @@
 //! names contain the name of a format, but have nothing to do with that format. Components come
 //! from registries, whichever formats are installed.
 
-/// Prefix of a reference.
 pub const SCHEME: &str = "oci://";
 /// Media type of a manifest.
 pub(super) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";

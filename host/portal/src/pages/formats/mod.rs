@@ -1,5 +1,5 @@
-//! `/formats`: formats and their plugins, for operators. Formats are switched on and off here, and
-//! their components are activated.
+//! `/formats`: formats and their plugins, for operators. The operators switch formats on and off
+//! here, and activate their components.
 
 mod components;
 

@@ -1,5 +1,5 @@
-//! Recordings of a policy's calls on its page: failing and refusing calls, as files that can be
-//! replayed.
+//! The section of a policy's page with recordings of its failing and refusing calls. Each recording
+//! is a file that can be replayed.
 
 use maud::{Markup, html};
 use packhouse_api::error::ApiError;

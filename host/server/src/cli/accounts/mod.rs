@@ -1,6 +1,6 @@
-//! `packhouse org`, `member`, `token` and `repo`: setup and recovery directly on the database, with
-//! or without a running server. They check no permissions, because the caller can read the database
-//! anyway. The audit log records each change.
+//! `packhouse org`, `member`, `token` and `repo`: commands for setup and recovery. They work
+//! directly on the database, with or without a running server. They check no permissions, because
+//! the caller can read the database anyway. The audit log records each change.
 
 mod member;
 mod org;

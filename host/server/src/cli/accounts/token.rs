@@ -140,8 +140,8 @@ async fn create(context: CliContext, new: New) -> anyhow::Result<()> {
         "name": new.name, "scope": new.scope, "format": new.format, "repositories": named, "backing": backing,
         "expires_at": new.expires_in.map(|days| now + i64::from(days) * DAY_MS),
     });
-    // The common token formats need no plugin, so the plugins, which may have to be compiled, are
-    // not read for them. If plugins cannot be read, only the common formats are accepted.
+    // The common token formats need no plugin, so plugins are not read for them: reading one may
+    // require a compilation. If plugins cannot be read, only the common formats are accepted.
     let described = if tokens::is_always_there(&new.format) {
         Vec::new()
     } else {

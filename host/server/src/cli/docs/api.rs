@@ -32,7 +32,7 @@ Each object that a body or a response contains, with its fields.
 
 ";
 
-/// Errors by status and description, as most endpoints describe them.
+/// Descriptions of errors by their status.
 type Errors = BTreeMap<String, String>;
 
 /// The page of this OpenAPI document.

@@ -47,7 +47,7 @@ impl Findings {
         self.lines.iter().filter(|(kind, _)| *kind == FindingKind::Wrong).count()
     }
 
-    /// Adds an `ok` line, unless a problem has been found since `faults_before`.
+    /// Adds an `ok` line if the number of problems is still `faults_before`.
     fn ok_unless(&mut self, faults_before: usize, sentence: impl Into<String>) {
         if self.faults() == faults_before {
             self.ok(sentence);

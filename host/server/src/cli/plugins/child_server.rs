@@ -1,4 +1,4 @@
-//! A server with one component in a child process, for `plugins test` and `plugins dev`. Both
+//! Runs a server with one component in a child process, for `plugins test` and `plugins dev`. Both
 //! commands use the server over its two addresses like any client, and read its log.
 
 use std::net::SocketAddr;

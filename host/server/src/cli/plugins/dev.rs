@@ -100,7 +100,8 @@ struct PendingRequest {
     refusal: Option<String>,
 }
 
-/// Most keys to print for each operation of a request. Of further keys, only the number is printed.
+/// Maximum number of keys to print for each operation of a request. If there are more, only the
+/// number of further keys is printed.
 const MAX_LISTED_KEYS: usize = 12;
 
 impl PendingRequest {

@@ -77,7 +77,7 @@ struct Fetched {
 
 /// Installs and activates the components of a lock file. All components are fetched and checked
 /// before the first is installed, and installed before the first is activated. The command accepts
-/// their additional permissions.
+/// additional permissions that the components request.
 pub(super) async fn install(file: &Path, flags: SettingFlags) -> anyhow::Result<()> {
     let lock = read(file)?;
     let app = open_app(settings(flags)?).await?;

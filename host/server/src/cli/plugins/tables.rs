@@ -71,7 +71,7 @@ fn read(folder: &Path, by_hand: bool) -> anyhow::Result<Vec<Table>> {
     files.iter().map(table).collect()
 }
 
-/// Runs a table against its own server and returns the failures. `compiled` caches compiled code
+/// Runs a table against a new server and returns the failures. `compiled` caches compiled code
 /// between servers, because an interpreter takes long to compile.
 async fn run(found: &Inspection, table: &Table, compiled: &Path) -> anyhow::Result<Vec<String>> {
     let home = tempfile::tempdir().context("failed to create a temporary folder")?;

@@ -1,6 +1,6 @@
-//! The world in which `plugins test` runs tables: a server over HTTP. The answers are those that
-//! clients get. The refusal codes come from the server's log, because a format may present refusals
-//! in other words.
+//! The [`World`] in which `plugins test` runs tables: a server that it calls over HTTP. The tables
+//! see the answers that clients get. The refusal codes come from the server's log, because a format
+//! may present refusals in other words.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -83,7 +83,8 @@ impl Wire<'_> {
         Ok(Answer { problems: problems.collect(), ..answer })
     }
 
-    /// Reads the log up to the access line of this request, which is its last.
+    /// Reads the log up to the access line of this request, which is the last line about the
+    /// request.
     async fn listen_for(&mut self, id: &str) {
         while let Some(line) = self.server.next_line().await {
             let is_last = line.target() == "packhouse::access" && line.text("request_id") == id;

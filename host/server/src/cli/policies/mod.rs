@@ -1,5 +1,5 @@
-//! `packhouse policies`: asks servers to record calls of policy components, lists recordings and
-//! replays them here. Like `repo` and `token`, it works directly on the database.
+//! `packhouse policies`: asks servers to record calls of policy components, lists recordings, and
+//! replays them in this process. Like `repo` and `token`, it works directly on the database.
 
 mod replay;
 

@@ -1,7 +1,7 @@
 //! Certificates by ACME (RFC 8555). The server orders a missing certificate, and renews each one
 //! after two thirds of its validity. Account and certificate are sealed in the database, and all
-//! its servers share them. One server orders at a time, and a failure makes all servers wait
-//! longer.
+//! its servers share them. Only one server orders at a time. After each consecutive failure, all
+//! servers wait longer before the next order.
 
 mod client;
 mod order;
@@ -34,7 +34,6 @@ const ORDER: Duration = Duration::from_secs(4 * 60);
 const TURN: Duration = Duration::from_secs(5 * 60);
 /// Pause after the first failure. Each further failure doubles it.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
-/// Maximum pause after failures.
 const LONGEST_PAUSE: Duration = Duration::from_secs(6 * 60 * 60);
 
 /// Name under which ACME problems are reported.
@@ -72,7 +71,7 @@ struct Orderer {
     acme_store: AcmeStore,
     /// TLS of the hosts without certificate files.
     listeners: Vec<Arc<Tls>>,
-    /// Identifies this server among those of the database.
+    /// Identifies this server among the servers that share the database.
     holder: String,
 }
 

@@ -29,12 +29,10 @@ impl StoredCertificate {
     }
 }
 
-/// The last failed order.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct OrderFailure {
     /// Number of failures in a row.
     pub(crate) count: u32,
-    /// Reason, for the operator.
     pub(crate) why: String,
     /// Time of the failure, in ms since 1970.
     at: i64,
@@ -70,7 +68,7 @@ impl OrderFailure {
     }
 }
 
-/// Database access for one directory and one list of names.
+/// Access to the ACME state in the database, for one ACME directory and one list of domains.
 pub(crate) struct AcmeStore {
     account: String,
     certificate: String,

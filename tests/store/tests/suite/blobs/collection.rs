@@ -54,7 +54,7 @@ async fn a_small_blob_is_read_by_its_name_until_it_is_removed(world: World) -> W
     let (store, repository) = (&world.store, world.repository);
     let of = async |sha256| store.blob(repository, sha256).await.unwrap().unwrap();
     let large = of(world.keep(&large).await).await;
-    assert_eq!(large.small(), None, "its bytes lie elsewhere");
+    assert_eq!(large.small(), None, "its bytes are not stored in the database");
     let blob = of(world.keep(&small).await).await;
     assert_eq!(blob.slice(1, 10).unwrap().small(), None, "a part has no name");
     let name = blob.small().unwrap();

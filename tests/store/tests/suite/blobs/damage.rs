@@ -1,4 +1,5 @@
-//! Damaged blobs: the store never serves all bytes of one, and a scrub reports each of them.
+//! Damaged blobs: the store never serves a damaged blob completely, and a scrub reports every
+//! damaged blob.
 
 use packhouse_store::{Commit, Damaged, StoreError};
 

@@ -129,12 +129,14 @@ async fn several_at_once_leave_one_copy(world: World) -> World {
     swept(world).await
 }
 
-/// While a repair waits for the blob's row, another server repairs the blob, and that copy is lost
-/// too. The store acknowledges the repair only when the bytes can be read.
+/// While a repair waits for the blob's row, another server repairs the blob, but the bytes that it
+/// stored are lost too. The store must acknowledge the waiting repair only when the bytes can be
+/// read.
 async fn the_second_of_two_repairs_examines_what_the_first_stored(world: World) -> World {
     world.keep(&content()).await;
     world.tamper(Tampering::Delete);
-    // The row is already marked as damaged, so that only the repair writes to it.
+    // Marks the row as damaged beforehand. The repair is then the only write to the row that has to
+    // wait for the lock.
     world.sql("UPDATE blobs SET damaged_at = 1").await;
     let mut other = PgConnection::connect(&world.config.database_url).await.unwrap();
     for sql in ["BEGIN", "UPDATE blobs SET place = '00/lost', damaged_at = NULL"] {
@@ -186,7 +188,8 @@ async fn a_lost_blob_is_not_usable(world: World) -> World {
     swept(world).await
 }
 
-/// The operator mounts a folder that was missing, or restores a file from a backup.
+/// Tests bytes that come back on the disk, because the operator mounts a missing folder or restores
+/// a file from a backup.
 async fn bytes_restored_on_disk_are_read_again(mut world: World) -> World {
     let sha256 = world.keep(&content()).await;
     world.tamper(Tampering::Flip(0));
@@ -195,7 +198,7 @@ async fn bytes_restored_on_disk_are_read_again(mut world: World) -> World {
     drop(blob);
     assert!(world.store.blob(world.repository, sha256).await.is_err());
     world.tamper(Tampering::Flip(0));
-    // Another process does not remember that this one found the blob lost.
+    // The reopened store does not remember that the blob was found lost.
     world.reopen().await;
     is_whole(&world, &content()).await;
     swept(world).await

@@ -213,8 +213,8 @@ async fn uploads_expire() {
         };
         let (name, upload) = begin(&world).await;
         append(&upload, &bytes(1, 6_000_000)).await;
-        // Two collections run at once, as when two servers start. Only one of them may count the
-        // upload.
+        // Two collections run at the same time, as when two servers start. Only one of them may
+        // report the removal of the upload.
         let (one, other) = tokio::join!(world.store.collect_garbage(), world.store.collect_garbage());
         assert_eq!(one.unwrap().uploads + other.unwrap().uploads, 1);
         assert!(world.store.upload(world.repository, &name).await.unwrap().is_none());

@@ -163,9 +163,10 @@ async fn members_of(
     Ok(members)
 }
 
-/// Returns plugin descriptions, with the one for `format` as the last if it exists. No further
-/// description is read, because each may require a compilation. An active component in the database
-/// takes precedence over files, and the file with the name of the format is the first to be read.
+/// Returns plugin descriptions; if a plugin for `format` exists, its description is the last. The
+/// function then reads no further plugin, because reading one may require a compilation. It first
+/// looks for the active component in the database, then for a file with the name of the format,
+/// then in the other files.
 pub(super) async fn formats(context: &CliContext, format: &str) -> anyhow::Result<Vec<Description>> {
     let state = context.store.plugin_state().await?;
     let active = |format: &str| state.of(format).and_then(|row| row.active.clone());

@@ -130,7 +130,7 @@ impl World {
         blob.sha256().await.unwrap()
     }
 
-    /// Changes the bytes of the only blob outside the database.
+    /// Changes the bytes of the only blob that is stored outside the database.
     pub(crate) fn tamper(&self, how: Tampering) {
         match self.kind {
             BlobStorage::Folder | BlobStorage::Postgres => {

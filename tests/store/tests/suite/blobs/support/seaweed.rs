@@ -57,8 +57,8 @@ fn launch(program: &Path) -> Option<Server> {
     watch.arg(format!("-dir={}", home.display())).args([
         "-s3",
         "-master.volumeSizeLimitMB=64",
-        // A bucket takes seven volumes at a time, and `weed` does not free space in a full volume
-        // at once.
+        // A bucket takes seven volumes at a time, and `weed` frees space in a full volume only
+        // later.
         "-volume.max=100",
         // Without this option `weed` refuses writes when less than one percent of the disk is free.
         "-volume.minFreeSpace=1MiB",
@@ -69,8 +69,8 @@ fn launch(program: &Path) -> Option<Server> {
         "-s3.port.lance=0",
     ]);
     for (name, port) in [("s3", port), ("master", master), ("volume", volume), ("filer", filer)] {
-        // For each port, `weed` opens a gRPC port. The port's default number is 10,000 higher,
-        // which may exceed the valid range.
+        // For each port, `weed` also opens a gRPC port. By default its number is 10,000 higher,
+        // which may exceed the valid range, so the test chooses the number.
         let [grpc] = free_ports();
         watch.arg(format!("-{name}.port={port}")).arg(format!("-{name}.port.grpc={grpc}"));
     }
