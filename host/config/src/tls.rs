@@ -8,9 +8,9 @@ use crate::{ConfigError, Secret, SettingsReader, values};
 
 #[derive(Clone, Debug, Default)]
 pub struct TlsSettings {
-    /// Certificate files of the repository host; empty if there are none.
+    /// Certificate files of the repository host. May be empty.
     pub packages: Vec<CertificateFiles>,
-    /// Certificate files of the API; empty if there are none.
+    /// Certificate files of the API. May be empty.
     pub api: Vec<CertificateFiles>,
     /// `host:port` of a plain HTTP listener that redirects to https.
     pub redirect_listen: Option<String>,

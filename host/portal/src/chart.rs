@@ -11,8 +11,8 @@ const STEP: usize = 10;
 /// Height of the chart, in units of the SVG's view box.
 const HEIGHT: f64 = 48.0;
 
-/// Draws charts of the publishes and the downloads of the last days. The result is empty if there
-/// were none.
+/// Draws charts of the publishes and the downloads of the last days. The result is empty
+/// without any of them.
 pub(crate) fn activity(days: &[DayOfActivity]) -> Markup {
     let downloads = bars("Downloads", days, |day| day.downloads);
     let publishes = bars("Publishes", days, |day| day.publishes);

@@ -331,8 +331,8 @@ impl Plugin {
         self.code.retention.is_some()
     }
 
-    /// Facts about at most 1,000 versions of the call's target for retention. The fact is none for
-    /// a version that does not exist. All handles are read-only. Returns `NotOffered` if the plugin
+    /// Facts about at most 1,000 versions of the call's target for retention. The fact is `None`
+    /// for a version that does not exist. All handles are read-only. Returns `NotOffered` if the plugin
     /// lacks the function, `Host` if the result breaks the contract, or any other [`CallError`].
     #[boxed]
     pub async fn judge_versions(

@@ -31,7 +31,7 @@ pub(crate) fn path(name: &PackageName, number: &str) -> String {
     format!("-/npm/v1/attestations/{name}@{number}")
 }
 
-/// Reads the attestations among a document's attachments. Returns `None` if there are none.
+/// Reads the attestations among a document's attachments. Returns `None` without any.
 ///
 /// # Errors
 /// 400 for an invalid bundle, or for a bundle about another file.

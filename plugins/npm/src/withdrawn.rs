@@ -25,7 +25,7 @@ struct FetchedRecord {
     time: u64,
     /// Set if the version is marked as withdrawn.
     withdrawn: bool,
-    /// Set if the proxy knows the version's attestations, or knows that there are none.
+    /// Set if the proxy knows the version's attestations, or knows that it has no attestations.
     #[serde(default)]
     stated: bool,
 }

@@ -350,7 +350,7 @@ fn a_health_check_says_how_the_server_is() {
         }
     });
     run(Command::new(packhouse_tests::server::program()).args(["healthcheck", "--api-listen", &at]))
-        .refused("does not answer");
+        .refused("did not answer");
     drop(std::net::TcpStream::connect(&at));
     drop(stranger);
 }

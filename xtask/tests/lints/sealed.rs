@@ -1,6 +1,6 @@
 //! The contract is sealed: no code of the host names a format. The exception is names that the
-//! specification itself requires in requests and responses, such as the path `npm-login`. They occur
-//! only in the files that are listed here.
+//! specification itself requires in requests and responses, such as the path `npm-login`. They
+//! occur only in the files that are listed here.
 //!
 //! A test in `fifth_format.rs` shows that the host needs only the description of a format, not its
 //! name. This list is a second check.

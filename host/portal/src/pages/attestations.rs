@@ -11,7 +11,7 @@ use crate::{dates, parts};
 const ROWS: usize = 6;
 
 /// Builds a list of the stored attestations with their verdicts, and of those that only the format
-/// presents. The result is empty if there are none.
+/// presents. The result may be empty.
 pub(super) fn attestations(stored: &[Attestation], presented: &[Presented]) -> Markup {
     let is_stored =
         |one: &&Presented| stored.iter().any(|stored| !stored.source.is_empty() && stored.source == one.path);

@@ -193,5 +193,8 @@ fn the_page_of_a_policy_lists_its_recordings() {
     let page = person.get(&path).expect(200).text();
     assert!(page.contains(&recorded) && page.contains(">deny<"), "{page}");
     let page = submit(&mut person, "forget");
-    assert!(!page.contains(&recorded) && page.contains("Calls of this policy are not being recorded"), "{page}");
+    assert!(
+        !page.contains(&recorded) && page.contains("Calls of this policy are not being recorded"),
+        "{page}"
+    );
 }
