@@ -2,12 +2,12 @@
 //! docs/plugins/description.md lists the fields.
 
 use crate::description_parts::{
-    Limits, NamedLimit, Purl, SentenceClient, SentencePlace, TagKeys, TokenService, TrustedPublishing,
+    Limits, NamedLimit, Purl, SentenceClient, SentencePlace, Setting, TagKeys, TokenService,
+    TrustedPublishing,
 };
 use crate::{Challenge, Client, CodeKind, ErrorTemplate, Exchange, Install, RefusalWords};
 use packhouse_names::Folding;
 use serde::Serialize;
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Predefined layout of error responses. [`ErrorTemplate`] describes any other layout.
@@ -55,48 +55,6 @@ impl Claim {
     pub fn challenge(mut self, template: impl Into<String>) -> Self {
         self.challenge = Some(template.into());
         self
-    }
-}
-
-/// Setting of each repository of the format.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Setting {
-    kind: &'static str,
-    default: Value,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    choices: Vec<String>,
-    summary: String,
-}
-
-impl Setting {
-    /// A boolean setting; `summary` is one line for people.
-    pub fn boolean(default: bool, summary: impl Into<String>) -> Self {
-        Self::new("boolean", default.into(), summary)
-    }
-
-    /// A non-negative integer.
-    pub fn integer(default: u64, summary: impl Into<String>) -> Self {
-        Self::new("integer", default.into(), summary)
-    }
-
-    /// A text.
-    pub fn text(default: &str, summary: impl Into<String>) -> Self {
-        Self::new("text", default.into(), summary)
-    }
-
-    /// One of several words; the first is the default.
-    pub fn choice(choices: &[&str], summary: impl Into<String>) -> Self {
-        let default = choices.first().copied().unwrap_or_default();
-        Self { choices: owned(choices), ..Self::new("choice", default.into(), summary) }
-    }
-
-    /// A list of texts, empty by default.
-    pub fn list(summary: impl Into<String>) -> Self {
-        Self::new("list", Value::Array(Vec::new()), summary)
-    }
-
-    fn new(kind: &'static str, default: Value, summary: impl Into<String>) -> Self {
-        Self { kind, default, choices: Vec::new(), summary: summary.into() }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::error_template::RefusalWords;
 use crate::exchange::Exchange;
@@ -98,5 +99,50 @@ impl TokenService {
     pub fn words(mut self, [read, publish, delete]: [&str; 3]) -> Self {
         (self.read, self.publish, self.delete) = (read.to_owned(), publish.to_owned(), delete.to_owned());
         self
+    }
+}
+
+/// Setting of each repository of the format.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Setting {
+    kind: &'static str,
+    default: Value,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    choices: Vec<String>,
+    summary: String,
+}
+
+impl Setting {
+    /// A boolean setting; `summary` is one line for people.
+    pub fn boolean(default: bool, summary: impl Into<String>) -> Self {
+        Self::new("boolean", default.into(), summary)
+    }
+
+    /// A non-negative integer.
+    pub fn integer(default: u64, summary: impl Into<String>) -> Self {
+        Self::new("integer", default.into(), summary)
+    }
+
+    /// A text.
+    pub fn text(default: &str, summary: impl Into<String>) -> Self {
+        Self::new("text", default.into(), summary)
+    }
+
+    /// One of several words; the first is the default.
+    pub fn choice(choices: &[&str], summary: impl Into<String>) -> Self {
+        let default = choices.first().copied().unwrap_or_default();
+        Self {
+            choices: choices.iter().map(ToString::to_string).collect(),
+            ..Self::new("choice", default.into(), summary)
+        }
+    }
+
+    /// A list of texts, empty by default.
+    pub fn list(summary: impl Into<String>) -> Self {
+        Self::new("list", Value::Array(Vec::new()), summary)
+    }
+
+    fn new(kind: &'static str, default: Value, summary: impl Into<String>) -> Self {
+        Self { kind, default, choices: Vec::new(), summary: summary.into() }
     }
 }

@@ -123,6 +123,7 @@
 //! The SDK calls the host through the traits of [`host`]. In Wasm, the SDK implements these traits
 //! by calling the contract's imports. In tests, which run without Wasm, `packhouse-testkit`
 //! implements them in memory. Code generated from the contract is not part of this API.
+
 #![warn(missing_docs)]
 
 // The exporting macro refers to this crate by its name. Without this line, the name would be
@@ -186,8 +187,8 @@ pub use blob::{Blob, Upload, Writer};
 pub use challenge::{Challenge, ChallengeScheme};
 pub use client::{Client, Install};
 pub use context::{Context, Identity, LeftOut, Log, Signing};
-pub use description::{Authorization, Claim, Description, ErrorStyle, Setting};
-pub use description_parts::{SentencePlace, TokenService};
+pub use description::{Authorization, Claim, Description, ErrorStyle};
+pub use description_parts::{SentencePlace, Setting, TokenService};
 pub use digest::Digest;
 pub use entry::Entry;
 pub use error::Error;

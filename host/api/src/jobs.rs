@@ -40,7 +40,7 @@ impl From<JobStatus> for JobView {
     fn from(status: JobStatus) -> JobView {
         JobView {
             name: status.name.to_owned(),
-            period_s: status.period.as_secs().max(1),
+            period_s: status.period_s(),
             state: status.state(),
             last_started_at: status.last_started_at,
             last_ended_at: status.last_ended_at,
@@ -53,7 +53,8 @@ impl From<JobStatus> for JobView {
 /// Lists the background jobs of the server that answers, by name.
 #[utoipa::path(get, path = "/v1/jobs", operation_id = "list_jobs",
     extensions(("x-right" = json!(Holds(ManageServer)))),
-    params(("limit" = Option<u32>, Query), ("after" = Option<String>, Query)),
+    params(("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<JobView>)))]
 async fn list(call: Call) -> HandlerResult {
     call.only(&["limit", "after"])?;

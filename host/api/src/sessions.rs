@@ -173,7 +173,8 @@ pub(crate) struct SignInView {
 /// A confirmation.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ConfirmationView {
-    /// Token for one call.
+    /// Token for the confirmed action. It works only once for `create_token`, `rotate_token`,
+    /// `finish_npm_login`, `manage_access_keys` and `set_upstream_credentials`.
     confirmation_token: String,
     expires_at: i64,
 }
@@ -184,9 +185,8 @@ impl From<NewConfirmation> for ConfirmationView {
     }
 }
 
-/// Confirms the caller's identity for one action, once. The password confirms it directly; if `sso`
-/// is true, the response has the address at which the browser signs in again to get the
-/// confirmation.
+/// Confirms the caller's identity for one action. The password confirms it directly; if `sso` is
+/// true, the response has the address at which the browser signs in again to get the confirmation.
 #[utoipa::path(post, path = "/v1/confirmations", operation_id = "create_confirmation",
     extensions(("x-right" = json!(HasSession))),
     request_body = Confirm,

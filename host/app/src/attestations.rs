@@ -51,12 +51,12 @@ pub fn job(app: &Arc<App>) -> Job {
     let run = move || -> JobFuture<JobResult> {
         let (app, all) = (Arc::clone(&of_app), Arc::clone(&verified));
         Box::pin(async move {
-            judge_waiting(&app, &all).await.map_err(|error| error.to_string())?;
+            judge_waiting(&app, &all).await?;
             Ok(Next::AfterPeriod)
         })
     };
     let app = Arc::clone(app);
-    Job::new("verify-attestations", LOOK, run).woken_by(move || {
+    Job::with_state("verify-attestations", LOOK, run).woken_by(move || {
         let (app, all, reloads) = (Arc::clone(&app), Arc::clone(&all), Arc::clone(&reloads));
         Box::pin(async move {
             let mut reloads = reloads.lock().await;

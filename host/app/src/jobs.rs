@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use packhouse_store::now_ms;
+use packhouse_store::{StoreError, now_ms};
 use tokio::task::JoinHandle;
 
 use crate::App;
@@ -22,9 +22,25 @@ const JITTERED: Duration = Duration::from_secs(1);
 /// The future of one run of a job, or of the event that wakes a job.
 pub type JobFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Result of a run: when the job runs next, unless it is woken before. The error is a sentence for
-/// the operator, and then the job runs again after its period.
-pub type JobResult = Result<Next, String>;
+/// Result of a run: when the job runs next, unless it is woken before. After an error, the job runs
+/// again after its period.
+pub type JobResult = Result<Next, JobError>;
+
+/// Why a run failed, in a sentence for the operator.
+#[derive(Debug)]
+pub struct JobError(pub String);
+
+impl From<StoreError> for JobError {
+    fn from(error: StoreError) -> JobError {
+        JobError(error.to_string())
+    }
+}
+
+impl From<anyhow::Error> for JobError {
+    fn from(error: anyhow::Error) -> JobError {
+        JobError(format!("{error:#}"))
+    }
+}
 
 /// Time of a job's next run, unless the job is woken before.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -41,14 +57,23 @@ pub struct Job {
     period: Duration,
     first: Duration,
     is_interruptible: bool,
+    needs_plugins: bool,
     run: Box<dyn FnMut() -> JobFuture<JobResult> + Send>,
     wake: Box<dyn FnMut() -> JobFuture<()> + Send>,
 }
 
 impl Job {
-    /// Creates a job that runs at once and then once in each period. `run` returns the future of
-    /// one run.
-    pub fn new(
+    /// Creates a job that runs at once and then once in each period. `work` is one run.
+    pub fn new<F>(app: &Arc<App>, name: &'static str, period: Duration, work: fn(Arc<App>) -> F) -> Job
+    where
+        F: Future<Output = JobResult> + Send + 'static,
+    {
+        let app = Arc::clone(app);
+        Job::with_state(name, period, move || Box::pin(work(Arc::clone(&app))))
+    }
+
+    /// Creates the same for a job whose runs share state. `run` returns the future of one run.
+    pub fn with_state(
         name: &'static str,
         period: Duration,
         run: impl FnMut() -> JobFuture<JobResult> + Send + 'static,
@@ -59,6 +84,7 @@ impl Job {
             period,
             first: Duration::ZERO,
             is_interruptible: false,
+            needs_plugins: false,
             run: Box::new(run),
             wake: Box::new(wake),
         }
@@ -70,10 +96,22 @@ impl Job {
         Job { first: self.period, ..self }
     }
 
+    /// Delays the first run by this time.
+    #[must_use]
+    pub fn after(self, first: Duration) -> Job {
+        Job { first, ..self }
+    }
+
     /// Ends the wait for the next run as soon as the future that `wake` returns is ready.
     #[must_use]
     pub fn woken_by(self, wake: impl FnMut() -> JobFuture<()> + Send + 'static) -> Job {
         Job { wake: Box::new(wake), ..self }
+    }
+
+    /// Delays the first run until the start of the server has compiled all plugins.
+    #[must_use]
+    pub fn with_plugins(self) -> Job {
+        Job { needs_plugins: true, ..self }
     }
 
     /// Allows the stop of the server to abort a run. Other jobs complete their run first.
@@ -102,6 +140,11 @@ pub struct JobStatus {
 }
 
 impl JobStatus {
+    /// Period in whole seconds, at least 1.
+    pub fn period_s(&self) -> u64 {
+        self.period.as_secs().max(1)
+    }
+
     /// Returns `running`, `failing` or `idle`.
     pub fn state(&self) -> &'static str {
         match (self.is_running, &self.last_error) {
@@ -173,6 +216,12 @@ pub fn start(app: &Arc<App>, job: Job) -> JoinHandle<()> {
 }
 
 async fn drive(app: Arc<App>, mut job: Job) {
+    if job.needs_plugins {
+        tokio::select! {
+            () = app.plugins.whole() => {}
+            () = app.stop.cancelled() => return,
+        }
+    }
     let mut wait = job.first;
     loop {
         tokio::select! {
@@ -197,7 +246,8 @@ async fn drive(app: Arc<App>, mut job: Job) {
             _ if job.period < JITTERED => job.period,
             _ => job.period.mul_f64(0.9 + 0.2 * rand::random::<f64>()),
         };
-        note_end(&app.jobs, job.name, result.err(), wait, since.elapsed());
+        let error = result.err().map(|JobError(error)| error);
+        note_end(&app.jobs, job.name, error, wait, since.elapsed());
     }
 }
 
@@ -222,7 +272,9 @@ mod tests {
 
     fn jobs() -> Jobs {
         let jobs = Jobs::default();
-        jobs.add(&Job::new("sweep", Duration::from_secs(60), || Box::pin(async { Ok(Next::AfterPeriod) })));
+        jobs.add(&Job::with_state("sweep", Duration::from_secs(60), || {
+            Box::pin(async { Ok(Next::AfterPeriod) })
+        }));
         jobs
     }
 

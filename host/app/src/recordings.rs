@@ -52,20 +52,13 @@ pub async fn keep_finished(app: Arc<App>) {
 
 /// Creates two jobs: one updates which calls to record, the other deletes expired recordings.
 pub fn jobs(app: &Arc<App>) -> [Job; 2] {
-    let (arming, forgetting) = (Arc::clone(app), Arc::clone(app));
-    let follow = Job::new("follow-recording-requests", LOOK, move || {
-        let app = Arc::clone(&arming);
-        Box::pin(async move {
-            arm(&app).await.map_err(|error| error.to_string())?;
-            Ok(Next::AfterPeriod)
-        })
+    let follow = Job::new(app, "follow-recording-requests", LOOK, |app| async move {
+        arm(&app).await?;
+        Ok(Next::AfterPeriod)
     });
-    let forget = Job::new("delete-expired-recordings", FORGET, move || {
-        let app = Arc::clone(&forgetting);
-        Box::pin(async move {
-            forget(&app).await.map_err(|error| error.to_string())?;
-            Ok(Next::AfterPeriod)
-        })
+    let forget = Job::new(app, "delete-expired-recordings", FORGET, |app| async move {
+        forget(&app).await?;
+        Ok(Next::AfterPeriod)
     });
     [follow, forget]
 }

@@ -150,7 +150,7 @@ fn entry(text: &str) -> Result<Option<Value>, String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "test code: to fail is how it speaks")]
+    #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
     use super::*;
 

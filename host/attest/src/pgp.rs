@@ -109,7 +109,7 @@ fn subpacket(mut area: &[u8], kind: u8) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "test code: to fail is how it speaks")]
+    #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
     use super::*;
 

@@ -63,7 +63,7 @@ impl Subject {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "test code: to fail is how it speaks")]
+    #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
     use super::*;
 

@@ -123,7 +123,7 @@ fn matches(pattern: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "test code: to fail is how it speaks")]
+    #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
     use super::*;
 

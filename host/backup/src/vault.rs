@@ -50,12 +50,13 @@ impl Vault {
     /// error if the location holds other files, or if the keys do not match it.
     #[boxed]
     pub async fn for_taking(location: BackupLocation, keys: &KeyFiles) -> anyhow::Result<Vault> {
-        let found = match header(&location).await? {
+        let (encryption, header) = match header(&location).await? {
             Some(found) => found,
             None => begin(&location, keys).await?,
         };
-        let sealing = keys.sealing(&found.0)?;
-        Ok(Vault { sealing: sealing.keys, mac: sealing.mac, ..Vault::closed(location, found) })
+        let sealing = keys.sealing(&encryption)?;
+        let vault = Vault::closed(location, encryption, header);
+        Ok(Vault { sealing: sealing.keys, mac: sealing.mac, ..vault })
     }
 
     /// Opens a location to read backups that meet the reader's demand. It is an error if this is
@@ -66,19 +67,20 @@ impl Vault {
         keys: &KeyFiles,
         demand: Demand,
     ) -> anyhow::Result<Vault> {
-        let found = header(&location).await?.context(NO_BACKUPS)?;
-        let opening = keys.opening(&found.0)?;
-        Ok(Vault { opening: opening.keys, mac: opening.mac, demand, ..Vault::closed(location, found) })
+        let (encryption, header) = header(&location).await?.context(NO_BACKUPS)?;
+        let opening = keys.opening(&encryption)?;
+        let vault = Vault::closed(location, encryption, header);
+        Ok(Vault { opening: opening.keys, mac: opening.mac, demand, ..vault })
     }
 
     /// Opens a location to list or prune backups, which needs no key.
     #[boxed]
     pub async fn for_looking(location: BackupLocation) -> anyhow::Result<Vault> {
-        let found = header(&location).await?.context(NO_BACKUPS)?;
-        Ok(Vault::closed(location, found))
+        let (encryption, header) = header(&location).await?.context(NO_BACKUPS)?;
+        Ok(Vault::closed(location, encryption, header))
     }
 
-    fn closed(location: BackupLocation, (encryption, header): (Encryption, Vec<u8>)) -> Vault {
+    fn closed(location: BackupLocation, encryption: Encryption, header: Vec<u8>) -> Vault {
         let (sealing, opening, mac, demand) = (Vec::new(), Vec::new(), None, Demand::default());
         Vault { location, encryption, header, sealing, opening, mac, demand }
     }

@@ -123,7 +123,7 @@ pub(crate) static BOUNDS: &[SettingKey] = &[
         "PACKHOUSE_LIMITS_API_BODIES_BYTES_PER_ADDRESS",
         ValueKind::Bytes,
         "8 MiB",
-        "The same limit for the requests from one address (IPv6: its /64).",
+        "Maximum total size of the bodies from one address (IPv6: its /64); further requests get 429.",
     ),
     key(
         "limits.api_body_rate",

@@ -282,7 +282,7 @@ impl From<CallError> for HttpError {
 }
 
 /// Creates a 403 for a credential that has no access to these packages. If no package is given, the
-/// message names all other packages.
+/// message names none, and says that the request is outside the credential's packages.
 pub(crate) fn other_package(packages: &[String]) -> HttpError {
     let named: Vec<&str> = packages.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
     let about = match named.as_slice() {

@@ -115,7 +115,7 @@ impl IdTokenExchange<'_> {
         token: Option<Secret>,
         context: &mut RequestContext,
     ) -> Result<Response<Body>, IdTokenRefusal> {
-        let token = token.ok_or(IdTokenRefusal::Malformed("the request does not contain one"))?;
+        let token = token.ok_or(IdTokenRefusal::Malformed("the request does not contain a token"))?;
         let request = GivenBack {
             organization: self.organization,
             token: &token,

@@ -33,7 +33,7 @@ pub enum CallError {
     #[error("returned a value that the contract does not allow: {0}")]
     BadAnswer(String),
     /// Too many calls of this plugin were in progress for too long.
-    #[error("all {0} concurrent calls are in use")]
+    #[error("all {0} slots for concurrent calls are in use")]
     Busy(usize),
     /// The plugin does not export this optional function.
     #[error("does not offer {0}")]

@@ -332,8 +332,9 @@ impl Plugin {
     }
 
     /// Facts about at most 1,000 versions of the call's target for retention. The fact is `None`
-    /// for a version that does not exist. All handles are read-only. Returns `NotOffered` if the plugin
-    /// lacks the function, `Host` if the result breaks the contract, or any other [`CallError`].
+    /// for a version that does not exist. All handles are read-only. Returns `NotOffered` if the
+    /// plugin lacks the function, `Host` if the result breaks the contract, or any other
+    /// [`CallError`].
     #[boxed]
     pub async fn judge_versions(
         &self,

@@ -28,7 +28,7 @@ pub enum ActivityOf<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DayOfActivity {
-    /// Begin of the day in UTC, in ms since 1970.
+    /// Beginning of the day in UTC, in ms since 1970.
     pub begins: i64,
     /// Number of versions that were published.
     pub publishes: u64,

@@ -283,7 +283,7 @@ impl Store {
 
 /// Stores a recording in an existing set. The oldest of all recordings are deleted until the total
 /// is within the limit. Returns false if the recording is too large.
-pub(crate) async fn insert_recording(
+async fn insert_recording(
     transaction: &mut Transaction,
     of: RecordingSetId,
     new: NewRecording,

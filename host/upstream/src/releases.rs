@@ -26,9 +26,10 @@ pub enum UnstatedTime {
     FileDate,
 }
 
-/// Judges the releases of a package at `now`, in ms since 1970. Also returns the releases. A
-/// release without a stated time gets the time when the server first saw it, if this time is
-/// recorded. `Denied` if the repository is not a proxy, `Other` if its settings cannot be read.
+/// Judges the releases of a package at `now`, in ms since 1970. Also returns the releases. With
+/// [`UnstatedTime::FirstSight`], releases to which a minimum age applies and that have no stated
+/// time get the time when the server first saw them. New ones are recorded. `Denied` if the
+/// repository is not a proxy, `Other` if its settings cannot be read.
 #[boxed]
 pub async fn judge_releases(
     store: &Store,

@@ -22,8 +22,8 @@ use super::request::{UpstreamRequest, same_origin};
 use super::settings::ProxySettings;
 use crate::boxed;
 
-/// A server that the host queries for itself. Its credentials are sent only to its own origin, and
-/// to a token service at that origin or at the host that is configured with them.
+/// A server that the host queries for itself. Its credentials are sent only to its own origin and
+/// to a token service. The token service must be there, or at the host configured with them.
 pub struct Remote {
     client: UpstreamClient,
     auth: UpstreamAuth,

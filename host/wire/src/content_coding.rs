@@ -186,7 +186,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_refused_coding_is_never_offered(members in prop::collection::vec(member(), 1..5)) {
+        fn a_refused_compression_is_never_offered(members in prop::collection::vec(member(), 1..5)) {
             let text = |(name, weight): &(&str, u16)| match weight {
                 1000 => (*name).to_owned(),
                 weight => format!("{name};q=0.{weight:03}"),

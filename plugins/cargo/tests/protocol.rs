@@ -1,7 +1,7 @@
 //! Runs the protocol table with the memory host, and tests what a row of the table cannot express:
 //! search, proxies, groups, upkeep, presentation.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use super::table;
 

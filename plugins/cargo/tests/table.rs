@@ -4,7 +4,7 @@
 //! include this file, and run the table with the WebAssembly component in the runtime. Times differ
 //! between the two runs, so no row depends on a time.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 #[path = "a_crate.rs"]
 #[allow(dead_code, reason = "each user of the module needs a part of it")]

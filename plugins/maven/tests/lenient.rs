@@ -1,6 +1,6 @@
 //! Tests of proxies and groups whose upstreams send unusual documents and checksums.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use packhouse_maven::Maven;
 use packhouse_sdk::Freshness;

@@ -1,7 +1,7 @@
 //! Tests of the signatures that a proxy states to the host. It states each signature once, and only
 //! about the bytes that it serves. The upstream is in memory.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use packhouse_maven::Maven;
 use packhouse_testkit::{MemoryHost, Mount};

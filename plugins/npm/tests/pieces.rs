@@ -1,7 +1,7 @@
 //! Packuments of packages with many versions. A packument from cached pieces must equal a packument
 //! that is rendered as a whole.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use super::table::release;
 

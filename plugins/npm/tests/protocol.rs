@@ -1,7 +1,7 @@
 //! Runs the format's test table on the in-memory host. Other tests check behaviour that a table row
 //! cannot express: revisions, removals, many versions and intents.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use super::table;
 

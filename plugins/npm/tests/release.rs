@@ -1,6 +1,6 @@
 //! A version as a client publishes it: the archive, its digests, and the document around them.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

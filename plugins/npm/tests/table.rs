@@ -5,7 +5,7 @@
 //! in the host's runtime. Times and revisions differ between the two environments, so rows must not
 //! depend on them.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 #[path = "table/refused.rs"]
 mod refused;

@@ -1,7 +1,7 @@
 //! Proxies and groups on the in-memory host: the requests to an upstream, and the responses to
 //! clients.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use super::table::release;
 

@@ -1,7 +1,7 @@
 //! Tests of the statements that a proxy hands to the host. It hands over each statement once, and
 //! only if it is about the current manifest of a tag. The upstream is in memory.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use super::table;
 

@@ -96,7 +96,7 @@ fn withdraw(
             let state = if withdrawn { "withdrawn" } else { "" };
             change.show(&listed_version(gem, &number, changed.published).state(state));
             // If the commit is stale, a concurrent request has recorded the same.
-            let _stale_is_fine = change.commit()?;
+            let _stale_if_already_recorded = change.commit()?;
         }
         if withdrawn {
             gone.extend(compact::read_line(&entry.value.line));
@@ -183,7 +183,7 @@ fn record_fetched(proxy: &Repository, known: &KnownVersion) -> Result<(), Failur
     let mut change = proxy.begin()?;
     change.put_json(&key, &fetched, Expectation::unchanged(before.as_ref()), &[])?;
     change.show(&listed_version(gem, &one.number, one.published));
-    let _stale_is_fine = change.commit()?;
+    let _stale_if_already_recorded = change.commit()?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Builds gems like those of `gem build`. The same arguments always give the same bytes.
 
 #![allow(dead_code, unreachable_pub, reason = "each user of this file needs only some of it")]
-#![allow(clippy::unwrap_used, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, reason = "tests must fail loudly")]
 
 use flate2::Compression;
 use flate2::write::GzEncoder;

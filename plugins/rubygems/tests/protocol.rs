@@ -2,7 +2,7 @@
 //! the table cannot express: growing documents, yanks and listings. One test lets Ruby read the
 //! Marshal documents.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use super::gem;
 use super::table;

@@ -1,6 +1,6 @@
 //! Tests of proxies with an upstream in memory, and of groups of hosted repositories and proxies.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use super::gem;
 

@@ -5,7 +5,7 @@
 //! runtime. Times differ between the two runs, so no row depends on a time. All rows run in one
 //! repository, in the order of [`cases`].
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use super::gem::{archive, built, gem, gzip, needs, sha256, yaml};
 use packhouse_testkit::Case;

@@ -4,6 +4,7 @@
 //! into runs.
 //!
 //! People write patterns, and formats normalise names; a [`Folding`] converts both to one spelling.
+
 #![warn(missing_docs)]
 
 mod affected;

@@ -37,6 +37,7 @@
 //! let version = Facts { name: "lib".to_owned(), version: "1.0".to_owned(), ..Facts::default() };
 //! assert_eq!(FewFiles::judge(&settings, &Context::default(), &version), Ruling::Allow);
 //! ```
+
 #![warn(missing_docs)]
 
 // The exporting macro refers to this crate by its name. Without this line, the name would be

@@ -51,16 +51,16 @@ impl MemoryTransaction {
         for statement in statements {
             if statement.kind.is_empty() || statement.kind.len() > MAX_KIND {
                 return invalid(format!(
-                    "the kind of a statement is 1 to {MAX_KIND} bytes: {:?}",
+                    "the kind of a statement must have 1 to {MAX_KIND} bytes: {:?}",
                     statement.kind
                 ));
             }
             if statement.bundle.len() > Statement::MAX_BYTES {
-                return invalid(format!("a statement is at most {} bytes", Statement::MAX_BYTES));
+                return invalid(format!("a statement may have at most {} bytes", Statement::MAX_BYTES));
             }
             if !matches!(statement.subject.algorithm(), "sha256" | "sha512") {
                 return invalid(format!(
-                    "a statement is about a digest by sha256 or sha512, not {}",
+                    "the subject of a statement must be a sha256 or sha512 digest, not {}",
                     statement.subject
                 ));
             }
@@ -111,7 +111,9 @@ impl MemoryTransaction {
 fn check_document(document: &VersionDocument) -> Result<(), Error> {
     for text in [&document.form, &document.media_type] {
         if text.is_empty() || text.len() > MAX_KIND {
-            let limit = format!("form and media type of a document are 1 to {MAX_KIND} bytes: {text:?}");
+            let limit = format!(
+                "the form and the media type of a document must have 1 to {MAX_KIND} bytes: {text:?}"
+            );
             return Err(Error::Invalid(limit));
         }
     }

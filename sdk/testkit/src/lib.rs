@@ -38,6 +38,7 @@
 //! does not implement: `ETag` and `Last-Modified`, conditional requests, `Range`, and the form of
 //! error responses. The memory host does not authenticate callers either. Its clock stands still
 //! unless [`MemoryHost::set_now`] moves it.
+
 #![warn(missing_docs)]
 
 mod answer;

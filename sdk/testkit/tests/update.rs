@@ -1,7 +1,7 @@
 //! Tests of SDK features that use the host: retries of changes, and reads from the members of a
 //! group.
 
-#![allow(clippy::unwrap_used, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, reason = "tests must fail loudly")]
 
 use packhouse_sdk::{
     Applied, Context, Description, Expectation, Failure, Format, Outcome, Params, Plan, Repository, Request,

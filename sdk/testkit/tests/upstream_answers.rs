@@ -1,7 +1,7 @@
 //! Tests of how the SDK handles upstream responses. A response that is too large is the upstream's
 //! fault, in each way of reading it. Unreadable parts of a response are reported in the log.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in tests, a fault is to be loud")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests must fail loudly")]
 
 use packhouse_sdk::{
     Blob, Context, Description, Error, Failure, Format, Intent, Params, Plan, ReadAt, Request, Response,

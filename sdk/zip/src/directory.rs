@@ -44,7 +44,7 @@ pub(crate) fn find<R: ReadAt + ?Sized>(archive: &mut Window<'_, R>) -> Result<Di
     let end = tail_start + at as u64;
     let on_other_disks = number::<2>(record, 4) != 0 || number::<2>(record, 6) != 0;
     if on_other_disks || number::<2>(record, 8) != number::<2>(record, 10) {
-        return Err(ArchiveError::refused("it is part of an archive of several files"));
+        return Err(ArchiveError::refused("it is one part of a split archive"));
     }
     let short = [number::<2>(record, 10), number::<4>(record, 12), number::<4>(record, 16)];
     let (long, end) = match long_end(archive, end)? {

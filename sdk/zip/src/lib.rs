@@ -2,6 +2,8 @@
 //! programs could unpack it differently, or if it unpacks to far more than its size. The plugin
 //! reads only the directory and the headers; the host decodes compressed content.
 
+#![warn(missing_docs)]
+
 mod archive;
 mod directory;
 mod entry;

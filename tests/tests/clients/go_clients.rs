@@ -238,8 +238,8 @@ fn a_proxy_and_a_group_serve_another_module_proxy_and_work_without_it() {
     go.run("project", &["get", "example.com/far", "example.com/near"]).success();
     go.run("project", &["build", "./..."]).success();
     all.put("example.com/x/@v/v1.0.0.zip", "x").expect(405);
-    let page_text = mirror.api_get(&near, "packages/example.com%2Ffar/versions").expect(200).json();
-    assert!(page_text.to_string().contains("v1.0.0"), "{page_text}");
+    let listed = mirror.api_get(&near, "packages/example.com%2Ffar/versions").expect(200).json();
+    assert!(listed.to_string().contains("v1.0.0"), "{listed}");
 
     drop(far);
     go.forget();
@@ -252,10 +252,10 @@ fn the_page_of_a_version_describes_it() {
     let server = Server::start();
     let own = FormatRepository::hosted(&server, "go", "own", &json!({}));
     publish(&own, "example.com/hello", "v1.0.0");
-    let page_text = own.api_get(&server, "packages/example.com%2Fhello/versions/v1.0.0").expect(200).text();
+    let details = own.api_get(&server, "packages/example.com%2Fhello/versions/v1.0.0").expect(200).text();
     assert!(
-        page_text.contains("# example.com/hello") && page_text.contains("go get example.com/hello@v1.0.0"),
-        "{page_text}"
+        details.contains("# example.com/hello") && details.contains("go get example.com/hello@v1.0.0"),
+        "{details}"
     );
     let settings = own.api_get(&server, "connection").expect(200).text();
     assert!(settings.contains(&format!("go env -w GOPROXY={}/", own.url)), "{settings}");

@@ -118,6 +118,9 @@ fn generated_pages_match_the_program() {
         })
         .collect();
     assert!(outdated.is_empty(), "run `just docs`: docs/reference has outdated pages: {outdated:?}");
+    let marked = markdown_files(&checkout().join("docs/reference"));
+    let marked = marked.iter().filter(|page| read(page).starts_with("<!-- Generated")).count();
+    assert_eq!(marked, made.len(), "docs/reference has a generated page that the program does not make");
 }
 
 #[test]

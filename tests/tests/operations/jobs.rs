@@ -38,12 +38,14 @@ fn every_job_says_what_it_does_and_when() {
 fn the_list_comes_in_pages() {
     let server = Server::start();
     let api = Api::sign_in(&server);
-    let all = jobs(&api).len();
+    let all: Vec<Value> = jobs(&api).iter().map(|job| job["name"].clone()).collect();
     let mut after = String::new();
-    let mut listed = 0;
+    let mut listed = Vec::new();
     loop {
         let page = api.call("GET", &format!("/v1/jobs?limit=5{after}")).expect(200).json();
-        listed += page["items"].as_array().unwrap().len();
+        let items = page["items"].as_array().unwrap();
+        assert!(items.len() <= 5, "{page}");
+        listed.extend(items.iter().map(|job| job["name"].clone()));
         match page["next"].as_str() {
             Some(next) => after = format!("&after={next}"),
             None => break,

@@ -75,7 +75,8 @@ const ELSEWHERE: &[&str] = &[
     "plugins replay FILE",
 ];
 
-/// Guides that `moving/page.rs` and the tests of policies and plugins cover.
+/// Guides whose commands run elsewhere: those of moving.md in `moving/page.rs`, those of policies in
+/// `plugins/policies/recordings.rs` and `plugins/authoring.rs`, with other names.
 const OTHER_GUIDES: [&str; 3] = ["moving.md", "policies.md", "write-a-policy.md"];
 
 /// Returns the text of all guides that this test covers.

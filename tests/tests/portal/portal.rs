@@ -188,9 +188,8 @@ fn every_page_has_its_headers_and_its_layout() {
         answers.push((page, visitor.get(page)));
     }
     for (page, answer) in &answers {
-        let has = |name: &str, token_fields: &str| {
-            assert_eq!(answer.header(name), Some(token_fields), "{page}: {name}")
-        };
+        let has =
+            |name: &str, expected: &str| assert_eq!(answer.header(name), Some(expected), "{page}: {name}");
         assert!([200, 404].contains(&answer.status), "{page}: {} {}", answer.status, answer.text());
         has("cache-control", "no-store");
         has("x-content-type-options", "nosniff");

@@ -50,8 +50,8 @@ fn request_advisories(repository: &FormatRepository, names: &[&str]) -> packhous
 }
 
 fn ids(repository: &FormatRepository, name: &str) -> Vec<String> {
-    let request_advisories: Value = request_advisories(repository, &[name]).expect(200).json();
-    let advisories = request_advisories["advisories"][name].as_array().into_iter().flatten();
+    let found: Value = request_advisories(repository, &[name]).expect(200).json();
+    let advisories = found["advisories"][name].as_array().into_iter().flatten();
     advisories.map(|one| one["advisoryId"].as_str().unwrap().to_owned()).collect()
 }
 

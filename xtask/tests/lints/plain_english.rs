@@ -6,7 +6,7 @@ mod names;
 mod words;
 
 #[test]
-fn a_comment_that_begins_with_a_question_word_is_a_fragment() {
+fn a_comment_with_a_fragment_opener_is_a_fragment() {
     for fragment in ["What stands here.", "Of a group.", "whether it is", "The same for npm."] {
         assert!(words::is_fragment(fragment), "{fragment}");
     }

@@ -32,7 +32,7 @@ async fn each_operation_has_a_unique_name() {
 
 /// The page docs/reference/api.md is generated from this document.
 #[tokio::test]
-async fn the_reference_has_every_operation() {
+async fn the_generated_document_has_every_operation() {
     let reference = crate::openapi_document().unwrap();
     for (call, _) in operations().await {
         let (method, path) = call.split_once(' ').unwrap();

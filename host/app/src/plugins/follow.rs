@@ -222,13 +222,9 @@ impl App {
 
 /// Creates the job that applies changes of the active components and imports of advisories.
 pub fn follow_changes(app: &Arc<App>) -> Job {
-    let app = Arc::clone(app);
-    Job::new("follow-plugins", LOOK, move || {
-        let app = Arc::clone(&app);
-        Box::pin(async move {
-            app.follow_plugins().await.map_err(|error| error.to_string())?;
-            app.follow_advisories().await.map_err(|error| error.to_string())?;
-            Ok(Next::AfterPeriod)
-        })
+    Job::new(app, "follow-plugins", LOOK, |app| async move {
+        app.follow_plugins().await?;
+        app.follow_advisories().await?;
+        Ok(Next::AfterPeriod)
     })
 }

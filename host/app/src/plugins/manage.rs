@@ -10,7 +10,7 @@ use packhouse_store::{
 
 use super::registry::SCHEME;
 use super::start::Uncompiled;
-use super::{Changes, ComponentFacts, PluginOrigin};
+use super::{Changes, ComponentFacts, PluginOrigin, PluginStateName};
 use crate::App;
 use crate::boxed;
 
@@ -54,33 +54,6 @@ pub struct Activation<'a> {
 pub struct Activated {
     pub before: Option<String>,
     pub digest: String,
-}
-
-/// State of a component in its format.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum PluginStateName {
-    Active,
-    /// The component can be activated.
-    Candidate,
-    /// The component was active before.
-    Retired,
-    /// The component cannot run on this server.
-    Refused,
-    /// The component must be compiled before it can serve, as at the start of the server.
-    Compiling,
-}
-
-impl PluginStateName {
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            PluginStateName::Active => "active",
-            PluginStateName::Candidate => "candidate",
-            PluginStateName::Retired => "retired",
-            PluginStateName::Refused => "refused",
-            PluginStateName::Compiling => "compiling",
-        }
-    }
 }
 
 /// A component in a list.

@@ -32,22 +32,19 @@ const LOOK: Duration = Duration::from_secs(1);
 type AtWork = Arc<Mutex<HashMap<WebhookId, Arc<Notify>>>>;
 
 /// Starts the jobs that send waiting events and keep the queues within their limits. After the
-/// stop, the last of the returned tasks ends when no delivery is in flight any more.
-pub fn start(app: &Arc<App>) -> Vec<JoinHandle<()>> {
+/// stop, the first of the returned tasks ends when no delivery is in flight any more.
+pub fn start(app: &Arc<App>) -> [JoinHandle<()>; 2] {
     let tasks = TaskTracker::new();
     let dispatching = jobs::start(app, dispatch(app, tasks.clone()));
-    let tidying = jobs::start(app, upkeep::job(app));
-    let app = Arc::clone(app);
     let sending = tokio::spawn(async move {
-        if let Err(error) = app.store.forget_webhook_claims().await {
-            tracing::warn!(%error, "could not release webhook claims of a stopped server; they expire by \
-                themselves");
+        // Only the dispatcher starts deliveries.
+        if let Err(error) = dispatching.await {
+            tracing::error!(%error, "the dispatch of webhooks failed");
         }
-        app.stop.cancelled().await;
         tasks.close();
         tasks.wait().await;
     });
-    vec![dispatching, tidying, sending]
+    [sending, jobs::start(app, upkeep::job(app))]
 }
 
 /// Creates the job that starts a task for each webhook with waiting events. Events of this process
@@ -56,19 +53,26 @@ fn dispatch(app: &Arc<App>, tasks: TaskTracker) -> Job {
     let at_work = AtWork::default();
     let rung = Arc::new(Mutex::new(Vec::new()));
     let (of_app, found) = (Arc::clone(app), Arc::clone(&rung));
+    let mut is_first = true;
     let run = move || -> JobFuture<JobResult> {
+        let is_first = std::mem::take(&mut is_first);
         let (app, at_work, tasks) = (Arc::clone(&of_app), Arc::clone(&at_work), tasks.clone());
         let mut hooks = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
         Box::pin(async move {
+            // Before the first claim of this process, which the release would end.
+            if is_first && let Err(error) = app.store.forget_webhook_claims().await {
+                tracing::warn!(%error, "could not release webhook claims of a stopped server; they expire by \
+                    themselves");
+            }
             if hooks.is_empty() {
-                hooks = app.store.webhooks_waiting().await.map_err(|error| error.to_string())?;
+                hooks = app.store.webhooks_waiting().await?;
             }
             hooks.into_iter().for_each(|hook| begin(&app, hook, &at_work, &tasks));
             Ok(Next::AfterPeriod)
         })
     };
     let app = Arc::clone(app);
-    Job::new("dispatch-webhooks", LOOK, run).woken_by(move || {
+    Job::with_state("dispatch-webhooks", LOOK, run).woken_by(move || {
         let (app, rung) = (Arc::clone(&app), Arc::clone(&rung));
         Box::pin(async move {
             let hooks: Vec<WebhookId> = app.store.notified_webhooks().await;

@@ -14,13 +14,9 @@ const BETWEEN: Duration = Duration::from_millis(100);
 
 /// Creates the job that deletes old deliveries and determines which queues are full.
 pub(super) fn job(app: &Arc<App>) -> Job {
-    let app = Arc::clone(app);
-    Job::new("delete-old-webhook-deliveries", EVERY, move || {
-        let app = Arc::clone(&app);
-        Box::pin(async move {
-            let is_rest = once(&app).await.map_err(|error| error.to_string())?;
-            Ok(if is_rest { Next::After(BETWEEN) } else { Next::AfterPeriod })
-        })
+    Job::new(app, "delete-old-webhook-deliveries", EVERY, |app| async move {
+        let is_rest = once(&app).await?;
+        Ok(if is_rest { Next::After(BETWEEN) } else { Next::AfterPeriod })
     })
 }
 

@@ -24,7 +24,7 @@ async fn show(ctx: Arc<PageContext>) -> PageResult {
         @if failing == 0 {
             p { "No background job of this server fails." }
         } @else {
-            (parts::alert(&format!("{failing} of {} background jobs fail. The server tries each of them again.", jobs.len())))
+            (parts::alert(&format!("Failing background jobs: {failing} of {}. The server tries each of them again.", jobs.len())))
         }
         (parts::table("Jobs", &columns, &html! { @for job in &jobs { (row(job)) } }))
         p.soft { "Each server has its own jobs; this page shows those of the server that answered." }
@@ -37,7 +37,7 @@ fn row(job: &JobStatus) -> Markup {
         tr {
             th scope="row" { (job.name) }
             td { (parts::tag(job.state())) @if let Some(error) = &job.last_error { " " (parts::short(error)) } }
-            td.tight { (job.period.as_secs().max(1)) " s" }
+            td.tight { (job.period_s()) " s" }
             td.tight { @if let Some(at) = job.last_started_at { (dates::time(at)) } @else { "not yet" } }
             td.tight { @if let Some(at) = job.last_ended_at { (dates::time(at)) } @else { "not yet" } }
             td.tight { @if let Some(at) = job.next_at { (dates::time(at)) } @else { "-" } }

@@ -106,7 +106,7 @@ impl HostMaking for HostState {
         let view = &self.held(&of)?.view;
         let (read_point, settings) = (view.read_point(), view.settings.clone());
         if !self.start_making(read_point, settings, name) {
-            return Err(HostError::invalid("another piece is being rendered"));
+            return Err(HostError::invalid("another piece is being made"));
         }
         Ok(self.push(MakingRep)?)
     }

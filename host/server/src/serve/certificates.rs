@@ -88,7 +88,7 @@ pub(super) fn job(app: &Arc<App>) -> Job {
     let watched = Arc::new(Mutex::new([none("packages"), none("api")]));
     let reloads = Arc::new(Mutex::new(app.reloads()));
     let app = Arc::clone(app);
-    let job = Job::new("reload-certificates", LOOK, move || {
+    let job = Job::with_state("reload-certificates", LOOK, move || {
         let (app, watched) = (Arc::clone(&app), Arc::clone(&watched));
         Box::pin(async move {
             let [packages, api] = &mut *watched.lock().await;

@@ -278,27 +278,19 @@ fn start(app: &Arc<App>, sockets: Sockets, watch: Watch) -> anyhow::Result<Hosts
 fn start_background(app: &Arc<App>, watch: Watch) -> Vec<JoinHandle<()>> {
     let mut background = vec![
         tokio::spawn(packhouse_app::recordings::keep_finished(Arc::clone(app))),
-        tokio::spawn(once_whole(Arc::clone(app), api::operations::upkeep::resume(Arc::clone(app)))),
         tokio::spawn(compile_rest(Arc::clone(app))),
         tokio::spawn(packhouse_app::policies::load(Arc::clone(app))),
     ];
     let jobs = background::jobs(app)
         .into_iter()
         .chain(packhouse_app::recordings::jobs(app))
-        .chain([attestations::job(app), follow_changes(app), api::operations::retention::job(app)])
+        .chain([attestations::job(app), follow_changes(app)])
+        .chain([api::operations::retention::job(app), api::operations::upkeep::job(app)])
         .chain([certificates::job(app), watch.job()])
         .chain(acme::job(app));
     background.extend(jobs.map(|job| jobs::start(app, job)));
     background.extend(packhouse_app::webhooks::start(app));
     background
-}
-
-/// Runs work that needs every plugin, once all plugins are loaded.
-async fn once_whole(app: Arc<App>, work: impl Future<Output = ()>) {
-    tokio::select! {
-        () = app.plugins.whole() => work.await,
-        () = app.stop.cancelled() => {}
-    }
 }
 
 async fn serve_router(

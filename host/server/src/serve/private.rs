@@ -53,7 +53,7 @@ pub(crate) fn restore_umask() {
 }
 
 /// Creates the data folder if needed and restricts it and its contents. Fails if the folder cannot
-/// be created or is shared: the root, or a folder with the sticky bit and files of other accounts.
+/// be created or is shared: the root, or a folder with the sticky bit and files of other programs.
 pub(crate) fn data_folder(config: &Config) -> anyhow::Result<()> {
     let data = &config.data;
     fs::create_dir_all(data)

@@ -64,7 +64,7 @@ pub(super) async fn stop(app: &App, hosts: Hosts, signals: &mut Signals) {
     };
     match timeout_at(end, close).await {
         Ok(()) => tracing::info!("stopped"),
-        Err(_) => tracing::warn!("shutdown timed out; remaining tasks were aborted"),
+        Err(_) => tracing::warn!("shutdown timed out; abandoning the remaining tasks"),
     }
     watchdog.call_off();
 }

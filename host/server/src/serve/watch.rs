@@ -62,17 +62,20 @@ impl Watch {
     /// The job that runs the checks at the configured interval, or sooner after a failed check.
     pub(crate) fn job(self) -> Job {
         let interval = self.app.config.readiness_interval;
+        // Random, so that servers which share a failed dependency do not check it together.
+        let again = move || AGAIN.min(interval).mul_f64(0.8 + 0.4 * rand::random::<f64>());
+        let first = if self.app.readiness.has_problems() { again() } else { interval };
         let watch = Arc::new(Mutex::new(self));
-        let job = Job::new("check-dependencies", interval, move || {
+        let job = Job::with_state("check-dependencies", interval, move || {
             let watch = Arc::clone(&watch);
             Box::pin(async move {
                 let mut watch = watch.lock().await;
                 watch.check_all().await;
                 let has_problems = watch.app.readiness.has_problems();
-                Ok(if has_problems { Next::After(AGAIN.min(interval)) } else { Next::AfterPeriod })
+                Ok(if has_problems { Next::After(again()) } else { Next::AfterPeriod })
             })
         });
-        job.after_period()
+        job.after(first)
     }
 
     pub(crate) async fn check_all(&mut self) {

@@ -79,8 +79,8 @@ impl Store {
     }
 
     /// Revokes a key at `now` (ms since 1970). Returns false if it does not exist or is revoked
-    /// already. In that case, too, waits until every server has acknowledged the revocation,
-    /// because the server that revoked the key may have stopped before it notified the others.
+    /// already. In that case, too, waits until every server has acknowledged the revocation. The
+    /// server that revoked the key may have stopped before it notified the others.
     #[boxed]
     pub async fn revoke_access_key(
         &self,

@@ -89,7 +89,7 @@ impl Store {
     /// Sets the permissions of a member if they are unchanged since they were read. `is_owner`
     /// decides which permissions make a member an owner; at least one owner must remain. A change
     /// of the permissions revokes the member's invitations, the password resets that it started,
-    /// and the resets of its own password, because the old permissions allowed them.
+    /// and the resets of its own password. The old permissions allowed them.
     pub async fn set_member_permissions(
         &self,
         read: &MemberRow,

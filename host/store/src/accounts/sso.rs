@@ -113,14 +113,6 @@ impl Store {
         Ok(first)
     }
 
-    /// Returns the member's subject at this provider, if it is linked.
-    #[boxed]
-    pub async fn sso_subject(&self, member: &MemberRow, issuer: &str) -> Result<Option<String>, StoreError> {
-        let sql = "SELECT subject FROM sso_identities WHERE member = $1 AND issuer = $2";
-        let row = self.inner.db.fetch_one(sql, values![member.id.0, issuer]).await?;
-        row.map(|row| row.columns().text("subject")).transpose()
-    }
-
     /// Finds the member linked to this identity. Otherwise links the member with the same e-mail
     /// address, or creates `new` if it is given. Writes `audit` only with a created member.
     #[boxed]

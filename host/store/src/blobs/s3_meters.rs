@@ -31,7 +31,7 @@ pub(super) async fn one_request<T>(call: impl Future<Output = T>) -> T {
 pub(super) struct Counting;
 
 impl Counting {
-    /// Registers the counters before the first request.
+    /// Registers the counter of retries before the first request.
     pub(super) fn announce() -> Self {
         metrics::counter!(RETRIES).increment(0);
         Self

@@ -66,7 +66,7 @@ impl Checkpoints {
                     continue;
                 }
                 if let Err(problem) = this.copy(&writer).await {
-                    tracing::warn!(%problem, "database checkpoint failed; a later commit does it");
+                    tracing::warn!(%problem, "database checkpoint failed; a later commit retries it");
                 }
             }
         });

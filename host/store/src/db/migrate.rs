@@ -176,8 +176,7 @@ fn not_empty(what: &str) -> StoreError {
     ))
 }
 
-/// Splits a step into statements and fills in the words that differ between the databases. A
-/// statement that begins with `{sqlite}` is for SQLite only.
+/// Splits a step into statements and fills in the words that differ between the databases.
 fn statements(sql: &str, engine: &Engine) -> Vec<String> {
     let [integer_primary_key, blob, text_collate_c, without_rowid] = match engine {
         Engine::Sqlite { .. } => ["INTEGER PRIMARY KEY", "BLOB", "TEXT", " WITHOUT ROWID"],

@@ -2,8 +2,8 @@
 //! network that has gone silent. The pool never reuses a connection that was interrupted within a
 //! call.
 //!
-//! Reads, writes and the writer's commits have separate limits, so that calls that wait for a lock
-//! do not use up the connections for other calls.
+//! Reads, writes and the writer's commits have separate limits. So calls that wait for a lock do
+//! not use up the connections for other calls.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -4,6 +4,7 @@
 
 use crate::wheel;
 
+mod candidate;
 mod clients;
 mod hostile;
 mod left_out;
@@ -13,7 +14,6 @@ mod proxies;
 mod publishes;
 mod recordings;
 mod rules;
-mod shadow;
 
 use packhouse_tests::{Api, Response};
 use serde_json::{Value, json};

@@ -147,11 +147,11 @@ fn records_are_evaluated_as_the_tools_of_their_ecosystems_do() {
         let compare = |one: &str, other: &str| known.get(&(one, other)).copied().flatten();
         let (mut verdicts, mut records) = (0, BTreeSet::new());
         for (name, cases) in own {
-            let queried_versions: Vec<&str> = queried_versions(cases).collect();
-            let answers = found(&api, (ecosystem, name.as_str()), &queried_versions);
+            let versions: Vec<&str> = queried_versions(cases).collect();
+            let answers = found(&api, (ecosystem, name.as_str()), &versions);
             for case in cases {
                 records.insert(&case.id);
-                for (version, answer) in queried_versions.iter().zip(&answers) {
+                for (version, answer) in versions.iter().zip(&answers) {
                     let here = answer.contains(&case.id);
                     let there =
                         !case.withdrawn && case.affected.iter().any(|one| judge(one, version, &compare));
@@ -174,7 +174,7 @@ fn records_are_evaluated_as_the_tools_of_their_ecosystems_do() {
 
 /// Returns the versions to query for the records of a package, each once.
 fn queried_versions(cases: &[Case]) -> impl Iterator<Item = &str> {
-    let queried_versions: BTreeSet<&str> =
+    let versions: BTreeSet<&str> =
         cases.iter().flat_map(|case| &case.queried_versions).map(String::as_str).collect();
-    queried_versions.into_iter().filter(|queried_versions| !queried_versions.is_empty())
+    versions.into_iter().filter(|version| !version.is_empty())
 }

@@ -297,7 +297,7 @@ mod tests {
         assert!(candidate(Some(0), Some(0), unknown) && !candidate(Some(1), None, unknown));
         assert!(
             !candidate(None, Some(1), RuleInput { published_at: Some(0), ..unknown }),
-            "nobody counts its fetches"
+            "its downloads are not counted"
         );
         assert!(!candidate(None, None, input(0, None)));
     }

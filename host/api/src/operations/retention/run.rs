@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use packhouse_app::App;
-use packhouse_app::jobs::{Job, Next};
+use packhouse_app::jobs::{Job, JobResult, Next};
 use packhouse_config::repository_settings::trash_days;
 use packhouse_store::{AuditEvent, PolicyId, RepositoryId, RetentionClaim, TrashId};
 use packhouse_wire::catalogue;
@@ -31,8 +31,6 @@ const MAX_FAULTS: usize = 20;
 /// two share a wait for the disk; more would delay publishes. PostgreSQL makes each step wait, and
 /// delays publishes only by waits for its disk.
 const CONCURRENCY: [usize; 2] = [2, 8];
-/// Time between two checks for whether all plugins are compiled.
-const UNTIL_WHOLE: Duration = Duration::from_secs(1);
 /// Time between two looks for due policies.
 const INTERVAL: Duration = Duration::from_secs(10);
 
@@ -84,27 +82,13 @@ pub async fn run_due(app: &Arc<App>, only: Option<PolicyId>) -> Result<Vec<Reten
 
 /// Background job that runs policies: due ones, requested ones, and interrupted runs.
 pub fn job(app: &Arc<App>) -> Job {
-    let app = Arc::clone(app);
-    Job::new("run-retention", INTERVAL, move || {
-        let app = Arc::clone(&app);
-        Box::pin(async move {
-            // The plugin of a format deletes its versions.
-            if !app.runtime.is_whole() {
-                return Ok(Next::After(UNTIL_WHOLE));
-            }
-            let worked = async {
-                run_due(&app, None).await?;
-                app.store.end_paused_runs().await.map_err(ApiError::from)
-            };
-            match worked.await {
-                Ok(_) => Ok(Next::AfterPeriod),
-                Err(error) => {
-                    tracing::debug!(?error, "a retention run could not start or go on");
-                    Err(error.message().to_owned())
-                }
-            }
-        })
-    })
+    Job::new(app, "run-retention", INTERVAL, run_all).with_plugins()
+}
+
+async fn run_all(app: Arc<App>) -> JobResult {
+    run_due(&app, None).await.map_err(ApiError::for_command)?;
+    app.store.end_paused_runs().await?;
+    Ok(Next::AfterPeriod)
 }
 
 /// Carries out a run. Returns how it ended, or an error if that could not be recorded.

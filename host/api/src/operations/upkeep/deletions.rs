@@ -11,6 +11,7 @@ use packhouse_store::{AuditEvent, Deletion, RepositoryRow};
 use super::plugin::{VersionRef, delete_one, upkeep_plugin};
 use crate::error::ApiError;
 use packhouse_app::App;
+use packhouse_app::jobs::{Job, JobResult, Next};
 use packhouse_wire::catalogue;
 
 /// Number of versions after which the remaining ones are recorded.
@@ -95,19 +96,17 @@ pub(super) async fn carry_out(app: &App, mut deletion: Deletion) -> Result<bool,
     Err(error)
 }
 
-/// Resumes abandoned deletions until the server stops.
-pub async fn resume(app: Arc<App>) {
-    loop {
-        match app.store.claim_deletion().await {
-            Ok(Some(deletion)) => {
-                let _ = carry_out(&app, deletion).await;
-                continue;
-            }
-            Ok(None) => {}
-            Err(problem) => tracing::debug!(%problem, "could not look for pending deletions"),
-        }
-        if tokio::time::timeout(INTERVAL, app.stop.cancelled()).await.is_ok() {
-            return;
-        }
+/// Creates the job that continues deletions which a stopped server left unfinished.
+pub fn job(app: &Arc<App>) -> Job {
+    // The plugin of a format deletes its versions.
+    Job::new(app, "continue-deletions", INTERVAL, continue_all).with_plugins()
+}
+
+async fn continue_all(app: Arc<App>) -> JobResult {
+    while !app.stop.is_cancelled() {
+        let Some(deletion) = app.store.claim_deletion().await? else { break };
+        // A failure is recorded with the deletion, which another run continues.
+        let _ = carry_out(&app, deletion).await;
     }
+    Ok(Next::AfterPeriod)
 }

@@ -16,7 +16,7 @@ use packhouse_wire::catalogue;
 
 use super::{Actor, repositories};
 use crate::error::ApiError;
-pub use deletions::resume;
+pub use deletions::job;
 pub(in crate::operations) use plugin::{VersionRef, delete_into, plugin_outcome};
 use plugin::{delete_one, mark_one, upkeep_plugin};
 pub use trash::{restore, trash};

@@ -11,7 +11,8 @@ const INTRO: &str = "\
 # Error codes
 
 This page lists every error code, its HTTP status and its message. [API conventions](api-conventions.md#errors) describes
-the body of an error. `{}` in a message stands for details of the request. A status of 503 comes with `Retry-After: 5`,
+the body of an error. `{}` in a message stands for details of the request; a message of `{}` alone names the field and what
+is wrong with it. A status of 503 comes with `Retry-After: 5`,
 except that of `membership_lookup_unavailable`.
 
 The last column links to a test that provokes the code from outside.

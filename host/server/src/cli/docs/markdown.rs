@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_escaped_outside_of_code_alone() {
+    fn text_is_escaped_only_outside_of_code() {
         assert_eq!(prose("a <b>\n and `<c> *` *"), "a \\<b> and `<c> *` \\*");
         assert_eq!(cell("`a|b`"), "`a\\|b`");
         assert_eq!((code(""), code("x")), (String::new(), "`x`".to_owned()));

@@ -46,12 +46,11 @@ pub(super) fn job(app: &Arc<App>) -> Option<Job> {
     let reloads = Arc::new(Mutex::new(app.reloads()));
     let reloaded = Arc::new(AtomicBool::new(false));
     let at_once = Arc::clone(&reloaded);
-    let job = Job::new("renew-acme-certificates", CHECK_INTERVAL, move || {
+    let job = Job::with_state("renew-acme-certificates", CHECK_INTERVAL, move || {
         let (orderer, served, at_once) = (Arc::clone(&orderer), Arc::clone(&served), Arc::clone(&at_once));
         Box::pin(async move {
             let mut served = served.lock().await;
-            let next = orderer.check(&mut served, at_once.swap(false, Ordering::Relaxed)).await;
-            next.map(Next::After).map_err(|error| format!("{error:#}"))
+            Ok(Next::After(orderer.check(&mut served, at_once.swap(false, Ordering::Relaxed)).await?))
         })
     });
     // A reload of the settings wakes the job. The operator may have fixed the cause of a failure,
