@@ -1,5 +1,5 @@
-//! The measured server. It has packages of four formats in hosted repositories. Groups of five
-//! repositories and proxies serve the same packages.
+//! The measured server. It has packages of four formats in hosted repositories. Proxies, and groups
+//! of five hosted repositories, serve the same packages.
 
 use crate::release::Release;
 use crate::wheel;

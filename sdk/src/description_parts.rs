@@ -65,7 +65,7 @@ pub(crate) struct SentenceClient {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SentencePlace {
-    /// The reason phrase of HTTP/1.1, except for a plain 404.
+    /// The reason phrase of HTTP/1.1. A 404 without a sentence of its own keeps the usual phrase.
     Reason,
     /// The whole body, which is plain text for this client.
     Body,

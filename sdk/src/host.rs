@@ -247,6 +247,8 @@ pub trait HostTransaction {
     fn attest(&mut self, statement: &Statement);
     /// Attaches a document to a listed version.
     fn document(&mut self, document: &VersionDocument);
+    /// Names a package that the change is about.
+    fn about_package(&mut self, name: &str);
     /// Applies the change.
     fn commit(self: Box<Self>) -> Result<Outcome, Error>;
 }

@@ -187,6 +187,10 @@ impl Intent {
     /// upstream's response names. The handler then gets a group's proxies. It must call
     /// [`Repository::withheld`](crate::Repository::withheld) before it sends a package name to a
     /// proxy, or returns a package of a proxy.
+    ///
+    /// A publish with this mark may concern no package, even if its path names one. A credential
+    /// for only some packages may then make it, unless its change lists, hides or
+    /// [names](crate::Transaction::about_package) another package.
     pub fn many_packages(mut self) -> Self {
         self.many_packages = true;
         self

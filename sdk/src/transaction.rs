@@ -137,6 +137,15 @@ impl Transaction {
         self
     }
 
+    /// Names a package that the change is about although it neither lists nor hides a version of
+    /// it, such as metadata or a signature. The name is spelled as in
+    /// [`Version::name`](crate::Version::name). The host then refuses credentials that have no
+    /// access to this package.
+    pub fn about_package(&mut self, name: &str) -> &mut Self {
+        self.host.about_package(name);
+        self
+    }
+
     /// Applies the change durably: after [`Outcome::Applied`], the change survives a power failure.
     ///
     /// # Errors

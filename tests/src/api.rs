@@ -6,10 +6,11 @@ use crate::server::{OWNER, PASSWORD, Server};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
 
 /// Calls that need a confirmation. The server accepts the same confirmation for several calls. A
 /// row has the method, the beginning and the end of the path, and the action to confirm.
-const CONFIRMED: [(&str, &str, &str, &str); 8] = [
+const CONFIRMED: [(&str, &str, &str, &str); 9] = [
     ("PUT", "/v1/sso", "", "change_sign_in"),
     ("DELETE", "/v1/sso", "", "change_sign_in"),
     ("POST", "/v1/trusted-publishers", "", "manage_publishers"),
@@ -18,6 +19,7 @@ const CONFIRMED: [(&str, &str, &str, &str); 8] = [
     ("POST", "/v1/plugins", "", "manage_plugins"),
     ("POST", "/v1/plugins/", "/activate", "manage_plugins"),
     ("POST", "/v1/webhooks", "", "manage_webhooks"),
+    ("POST", "/v1/api-tokens", "", "create_api_token"),
 ];
 
 /// Returns the action that the caller must confirm for this request, or `None`.
@@ -51,6 +53,38 @@ pub struct Token {
     pub id: String,
     /// The password that clients send.
     pub secret: String,
+}
+
+/// An API token with a client that sends it.
+#[derive(Clone, Debug)]
+pub struct ApiToken {
+    /// The token's id in the API.
+    pub id: String,
+    /// The secret, which the API shows once.
+    pub secret: String,
+    /// A client of the API that sends the token.
+    pub client: Client,
+}
+
+impl ApiToken {
+    /// The API token with this id and this secret.
+    pub fn new(address: std::net::SocketAddr, id: &str, secret: &str) -> Self {
+        let client = Client::new(address).with("Authorization", &format!("Bearer {secret}"));
+        Self { id: id.to_owned(), secret: secret.to_owned(), client }
+    }
+
+    /// Sends a request of this method with a JSON body.
+    #[track_caller]
+    pub fn send(&self, method: &str, path: &str, body: &Value) -> Response {
+        let request = Request::new(method, path).header("Content-Type", "application/json");
+        self.client.send(request.body(body.to_string()))
+    }
+}
+
+/// The time in ms since 1970 that is this many days ahead.
+pub fn days_ahead(days: u64) -> u64 {
+    let now = UNIX_EPOCH.elapsed().expect("a time after 1970").as_millis();
+    u64::try_from(now).expect("a time in ms") + days * 24 * 60 * 60 * 1000
 }
 
 impl Api {
@@ -176,6 +210,18 @@ impl Api {
         });
         let answer = self.post("/v1/tokens", &body).expect(201);
         Token { id: answer.field("id"), secret: answer.field("secret") }
+    }
+
+    /// Creates an API token for 30 days. `owner` is `me` or the id of a service account, and
+    /// `sensitive` names the actions that the token does without a confirmation.
+    #[track_caller]
+    pub fn create_api_token(&self, owner: &str, scopes: &[&str], sensitive: &[&str]) -> ApiToken {
+        let body = json!({
+            "name": "a test's", "owner": owner, "scopes": scopes, "sensitive": sensitive,
+            "expires_at": days_ahead(30),
+        });
+        let answer = self.post("/v1/api-tokens", &body).expect(201);
+        ApiToken::new(self.client.address(), &answer.field("id"), &answer.field("secret"))
     }
 }
 

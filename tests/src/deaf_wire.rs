@@ -1,5 +1,5 @@
-//! A proxy to PostgreSQL that can drop the database's notices and passes on everything else. Tests
-//! use it to simulate lost notices.
+//! A proxy to PostgreSQL that can drop notifications (NOTIFY) and passes on everything else. Tests
+//! use it to simulate lost notifications.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -50,12 +50,12 @@ impl DeafWire {
         self.address.port()
     }
 
-    /// Starts or stops dropping notices.
+    /// Starts or stops dropping notifications.
     pub fn set(&self, deaf: bool) {
         self.deaf.store(deaf, Ordering::SeqCst);
     }
 
-    /// Number of dropped notices.
+    /// Number of dropped notifications.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::SeqCst)
     }

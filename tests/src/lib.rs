@@ -49,11 +49,12 @@ pub mod sigstore;
 pub mod smtp;
 pub mod strace;
 pub mod tls;
+pub mod totp;
 pub mod tuf;
 pub mod upstream;
 pub mod wire;
 
-pub use api::{Api, MavenRepository};
+pub use api::{Api, ApiToken, MavenRepository, days_ahead};
 pub use http::{Client, Connection, Request, Response};
 pub use server::{Server, ServerBuilder};
 

@@ -12,6 +12,7 @@ use crate::call::Call;
 use crate::described::{Described, routes};
 use crate::endpoint::Right::{Holds, OfObject};
 use crate::operations::activity;
+use crate::scope::Family;
 
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(of_organization), routes!(of_repository), routes!(of_package)]
@@ -50,7 +51,7 @@ fn answer(days: Vec<DayOfActivity>) -> HandlerResult {
 /// Returns, for each of the last 30 days, the publishes to and downloads from the organization's
 /// repositories.
 #[utoipa::path(get, path = "/v1/activity", operation_id = "show_activity",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-scope" = json!(Family::Repositories))),
     responses((status = 200, body = ActivityView)))]
 async fn of_organization(call: Call) -> HandlerResult {
     call.only(&[])?;
@@ -59,7 +60,7 @@ async fn of_organization(call: Call) -> HandlerResult {
 
 /// Returns the activity of one repository for each of the last 30 days.
 #[utoipa::path(get, path = "/v1/repositories/{id}/activity", operation_id = "show_activity_of_repository",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Repositories))),
     params(("id" = String, Path)),
     responses((status = 200, body = ActivityView)))]
 async fn of_repository(call: Call) -> HandlerResult {
@@ -70,7 +71,7 @@ async fn of_repository(call: Call) -> HandlerResult {
 /// Returns the activity of one package for each of the last 30 days. `{name}` is one
 /// percent-encoded segment.
 #[utoipa::path(get, path = "/v1/repositories/{id}/packages/{name}/activity", operation_id = "show_activity_of_package",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Packages))),
     params(("id" = String, Path), ("name" = String, Path)),
     responses((status = 200, body = ActivityView)))]
 async fn of_package(call: Call) -> HandlerResult {

@@ -20,6 +20,7 @@ use crate::error::ApiError;
 use crate::operations::advisories::{self, AdvisoryPage, AdvisoryQuery, AdvisoryRecords, BatchAnswer, Mark};
 use crate::operations::loaded;
 use crate::paging::{self, Page};
+use crate::scope::Family;
 
 /// Maximum number of queries in one call.
 const MAX_QUERIES: usize = 1_000;
@@ -110,7 +111,7 @@ pub(crate) struct OsvQueries {
 
 /// Lists the advisories that the operator imported, by id.
 #[utoipa::path(get, path = "/v1/advisories", operation_id = "list_advisories",
-    extensions(("x-right" = json!(SignedIn))),
+    extensions(("x-right" = json!(SignedIn)), ("x-scope" = json!(Family::Policies))),
     params(("ecosystem" = Option<String>, Query, description = "Ecosystem of `package`, by its OSV name"),
         ("package" = Option<String>, Query, description = "Only advisories about this package"),
         ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
@@ -133,7 +134,7 @@ async fn list(call: Call) -> HandlerResult {
 
 /// Returns the record of an advisory, as the OSV API does.
 #[utoipa::path(get, path = "/v1/vulns/{id}", operation_id = "show_advisory",
-    extensions(("x-right" = json!(SignedIn))),
+    extensions(("x-right" = json!(SignedIn)), ("x-scope" = json!(Family::Policies))),
     params(("id" = String, Path)),
     responses((status = 200, body = Object)))]
 async fn show(call: Call) -> HandlerResult {
@@ -144,7 +145,7 @@ async fn show(call: Call) -> HandlerResult {
 /// Finds the records about a package or one of its versions, as the OSV API does. Versions are
 /// compared in the order of their format.
 #[utoipa::path(post, path = "/v1/query", operation_id = "query_advisories",
-    extensions(("x-right" = json!(SignedIn))),
+    extensions(("x-right" = json!(SignedIn)), ("x-scope" = json!(Family::Policies))),
     request_body = OsvQuery,
     responses((status = 200, body = Object)))]
 async fn query(mut call: Call) -> HandlerResult {
@@ -168,7 +169,7 @@ async fn query(mut call: Call) -> HandlerResult {
 
 /// Finds the ids of the records for several queries, in their order, as the OSV API does.
 #[utoipa::path(post, path = "/v1/querybatch", operation_id = "query_advisories_together",
-    extensions(("x-right" = json!(SignedIn))),
+    extensions(("x-right" = json!(SignedIn)), ("x-scope" = json!(Family::Policies))),
     request_body = OsvQueries,
     responses((status = 200, body = Object)))]
 async fn query_batch(mut call: Call) -> HandlerResult {

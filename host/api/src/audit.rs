@@ -15,6 +15,7 @@ use crate::endpoint::Right::Holds;
 use crate::error::ApiError;
 use crate::operations::audit;
 use crate::paging::{self, Page};
+use crate::scope::Family;
 
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(list)]
@@ -82,7 +83,7 @@ impl From<AuditRow> for EventView {
 /// one event for each credential, address, code and minute. Those of other servers of the same
 /// database appear up to 20 s later.
 #[utoipa::path(get, path = "/v1/audit-events", operation_id = "list_audit_events",
-    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-scope" = json!(Family::Members))),
     params(("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Page size: 1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "The `next` of the previous page"),
         ("actor" = Option<String>, Query, description = "Only events of this actor"),

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::error::ApiError;
 use super::json::TokenCounter;
 use crate::endpoint::{COMPONENT, FORM};
+use crate::scim::SCIM_JSON;
 use packhouse_app::body_budget::{NoShare, Share};
 use packhouse_config::Limits;
 use packhouse_runtime::MAX_COMPONENT_BYTES;
@@ -42,6 +43,7 @@ pub(crate) struct CallBody {
     component: bool,
     is_form: bool,
     is_untyped: bool,
+    is_scim: bool,
     expects_continue: bool,
     ended: bool,
     failed: bool,
@@ -57,13 +59,30 @@ impl CallBody {
         let component = is_declared(headers, COMPONENT);
         let is_form = is_declared(headers, FORM);
         let is_untyped = !headers.contains_key(CONTENT_TYPE);
+        let is_scim = is_declared(headers, SCIM_JSON);
         let (ended, failed) = (false, false);
-        Self { body, declared, json, component, is_form, is_untyped, expects_continue, ended, failed }
+        Self {
+            body,
+            declared,
+            json,
+            component,
+            is_form,
+            is_untyped,
+            is_scim,
+            expects_continue,
+            ended,
+            failed,
+        }
     }
 
     /// Treats a body without a declared type as JSON.
     pub(crate) fn assume_json(&mut self) {
         self.json |= self.is_untyped;
+    }
+
+    /// Treats a body of SCIM's media type as JSON.
+    pub(crate) fn accept_scim(&mut self) {
+        self.json |= self.is_scim;
     }
 
     /// Returns whether the body is declared as a component. 415 if it is neither that nor JSON,

@@ -4,7 +4,6 @@ use axum::Json;
 use axum::response::IntoResponse;
 use http::StatusCode;
 use packhouse_identity::Secret;
-use packhouse_identity::permissions::Permission::ManageRepositories;
 use packhouse_store::CacheEntry;
 use packhouse_upstream::CountsView;
 use packhouse_upstream::credentials::Credentials;
@@ -16,12 +15,13 @@ use utoipa::ToSchema;
 use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
-use crate::endpoint::Right::Holds;
+use crate::endpoint::Right::OfObject;
 use crate::error::ApiError;
 use crate::fields::{Field, given};
 use crate::operations::confirmations::Action;
 use crate::operations::proxy_cache::{self, CachePage, CachePageRequest};
 use crate::paging;
+use crate::scope::Family;
 
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(show), routes!(purge), routes!(set_credentials)]
@@ -76,7 +76,7 @@ pub(crate) struct CacheView {
 /// Lists the cached responses of a proxy, by path. Requires read access to the repository too,
 /// because the list reveals its content.
 #[utoipa::path(get, path = "/v1/repositories/{id}/cache", operation_id = "list_cache",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Repositories))),
     params(("id" = String, Path),
         ("path" = Option<String>, Query, description = "Only responses whose path begins with this text"),
         ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
@@ -95,7 +95,7 @@ async fn show(call: Call) -> HandlerResult {
 
 /// Removes the cached responses whose path begins with `path`; without `path`, all of them.
 #[utoipa::path(delete, path = "/v1/repositories/{id}/cache", operation_id = "purge_cache",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Repositories))),
     params(("id" = String, Path), ("path" = Option<String>, Query, description = "Only responses whose path begins with this text")),
     responses((status = 204)))]
 async fn purge(call: Call) -> HandlerResult {
@@ -130,7 +130,8 @@ pub(crate) struct UpstreamCredentials {
 /// Sets the credentials that a proxy sends to its upstream. They are stored encrypted and cannot be
 /// read back.
 #[utoipa::path(put, path = "/v1/repositories/{id}/upstream-credentials", operation_id = "set_upstream_credentials",
-    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-confirmation" = json!(Action::SetUpstreamCredentials))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Repositories)),
+        ("x-confirmation" = json!(Action::SetUpstreamCredentials))),
     params(("id" = String, Path)),
     request_body = UpstreamCredentials,
     responses((status = 204)))]

@@ -1,6 +1,6 @@
-//! One call, in the order of its checks: header fields, session, then the handler. The handler
-//! checks in this order: body, confirmation, permissions that do not depend on an object,
-//! existence, rights to the object, state.
+//! One call, in the order of its checks: header fields, session or API token, the scopes of an API
+//! token, then the handler. The handler checks in this order: body, confirmation, permissions that
+//! do not depend on an object, existence, rights to the object, state.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ use http::{HeaderMap, HeaderValue, Version};
 use packhouse_app::App;
 use packhouse_app::body_budget::Share;
 use packhouse_config::Limits;
-use packhouse_identity::Secret;
+use packhouse_identity::{Secret, says_api_token};
 use packhouse_wire::catalogue;
 use packhouse_wire::client_address::caller;
 use packhouse_wire::site::Site;
@@ -34,9 +34,11 @@ use crate::endpoint::{Endpoint, Right};
 use crate::error::ApiError;
 use crate::error_response::{name_request, raised};
 use crate::operations::confirmations::Confirmation;
-use crate::operations::{Actor, Caller, CheckedRights, Origin, in_service, session_name};
+use crate::operations::{Actor, Caller, CheckedRights, Origin, in_service};
 use crate::portal::{self, Visitor};
 use crate::presented_credential::PresentedCredential;
+use crate::scope;
+use crate::second_factor;
 
 /// Call that a handler receives.
 pub(crate) struct Call {
@@ -122,17 +124,17 @@ pub(crate) async fn serve(
         // is withheld.
         Ok(answer) if answer.status().is_success() && !judged.covers(endpoint.right) => {
             ApiError::Internal(anyhow::anyhow!("{} answered without checking its right", endpoint.path))
-                .into_answer(&request_id)
+                .into_answer_at(&endpoint.path, &request_id)
         }
         Ok(answer) if answer.status().is_success() && !judged.is_confirmed(endpoint.confirmation) => {
             ApiError::Internal(anyhow::anyhow!(
                 "{} answered without checking its confirmation",
                 endpoint.path
             ))
-            .into_answer(&request_id)
+            .into_answer_at(&endpoint.path, &request_id)
         }
         Ok(answer) => answer,
-        Err(error) => error.naming_the_part(&app.store).await.into_answer(&request_id),
+        Err(error) => error.naming_the_part(&app.store).await.into_answer_at(&endpoint.path, &request_id),
     };
     if !body.drain().await && version < Version::HTTP_2 {
         // The unread rest of the body would block the next request on this connection.
@@ -190,6 +192,8 @@ async fn prepare(
         (endpoint.limits(*app.live.limits.get()), endpoint.right != Right::Anyone || endpoint.is_of_osv());
     if endpoint.is_of_osv() {
         body.assume_json();
+    } else if endpoint.is_of_scim() {
+        body.accept_scim();
     }
     let is_component = endpoint.takes_component && body.is_component()?;
     if is_component {
@@ -205,13 +209,15 @@ async fn prepare(
         _ => Some(session(&app, parts).await?),
     };
     credential.caller = session.as_ref().map(|Session { caller, .. }| {
-        (caller.member.organization, caller.member.email.clone(), session_name(&caller.session))
+        (caller.member.organization, caller.name().to_owned(), caller.credential.name())
     });
     if !endpoint.works_read_only() && *app.live.read_only.get() {
         return Err(ApiError::from(&catalogue::READ_ONLY));
     }
     if let Some(Session { caller, .. }) = &session {
         caller.count(&app)?;
+        scope::judge(caller, endpoint)?;
+        second_factor::judge(&app, caller, endpoint).await?;
     }
     // The body is read only now, after the checks: an unauthenticated body is not read, or only up
     // to the small limit.
@@ -272,13 +278,18 @@ struct Session {
     csrf: Option<String>,
 }
 
-/// Finds the session of the request. `Authorization` takes precedence over a cookie.
+/// Finds the session or the API token of the request. `Authorization` takes precedence over a
+/// cookie.
 async fn session(app: &App, parts: &Parts) -> Result<Session, ApiError> {
     let unknown = || ApiError::from(&catalogue::NOT_SIGNED_IN);
     if parts.headers.contains_key(AUTHORIZATION) {
         let presented = bearer(&parts.headers).ok_or_else(unknown)?;
-        let caller = Caller::of(app, presented).await?.ok_or_else(unknown)?;
-        return Ok(Session { caller, csrf: None });
+        let caller = if says_api_token(presented) {
+            Caller::of_api_token(app, presented).await?
+        } else {
+            Caller::of(app, presented).await?
+        };
+        return Ok(Session { caller: caller.ok_or_else(unknown)?, csrf: None });
     }
     let visitor = Visitor::of(app, &parts.headers).await?.ok_or_else(unknown)?;
     if !parts.method.is_safe() {
@@ -289,7 +300,8 @@ async fn session(app: &App, parts: &Parts) -> Result<Session, ApiError> {
     Ok(Session { caller: visitor.caller, csrf })
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+/// Secret of the request's only `Authorization` header, if the header has the scheme Bearer.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut fields = headers.get_all(AUTHORIZATION).iter();
     let field = fields.next()?.to_str().ok()?;
     let (scheme, secret) = field.split_once(' ')?;

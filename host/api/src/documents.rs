@@ -15,6 +15,7 @@ use crate::endpoint::Right::OfObject;
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
 use crate::operations::packages::{self, FoundDocument};
+use crate::scope::Family;
 
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(document)]
@@ -59,7 +60,7 @@ impl From<VersionDocument> for DocumentView {
 /// Returns a bill of materials of a version, unchanged. `{name}`, `{version}` and `{digest}` are
 /// one percent-encoded segment each.
 #[utoipa::path(get, path = "/v1/repositories/{id}/packages/{name}/versions/{version}/documents/{digest}", operation_id = "fetch_document",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Packages))),
     params(("id" = String, Path),
         ("name" = String, Path),
         ("version" = String, Path),

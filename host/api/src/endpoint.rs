@@ -1,5 +1,6 @@
 //! Endpoint from its handler's description. `#[utoipa::path]` states the method, the path, the
-//! right (`x-right`) and the body, and nothing else repeats them.
+//! right (`x-right`), the family for API tokens (`x-scope`) and the body, and nothing else repeats
+//! them.
 
 use anyhow::{Context as _, ensure};
 use http::Method;
@@ -10,9 +11,13 @@ use utoipa::openapi::{PathItem, RefOr, Required};
 
 pub(crate) use crate::operations::Right;
 use crate::operations::confirmations::Action;
+use crate::scope::{ApiScope, Family};
 
 /// Extension of an operation with its right.
 const RIGHT: &str = "x-right";
+/// Extension of an operation with its family. The OpenAPI document has the scopes that open it
+/// instead.
+pub(crate) const SCOPE: &str = "x-scope";
 /// Extension of an operation with the action that needs a fresh confirmation.
 const CONFIRMATION: &str = "x-confirmation";
 
@@ -23,6 +28,8 @@ pub(crate) struct Endpoint {
     pub(crate) path: String,
     /// Right that the caller needs.
     pub(crate) right: Right,
+    /// Family, which decides the scopes of API tokens that open it.
+    pub(crate) family: Family,
     /// Action that the caller must have confirmed recently, if any.
     pub(crate) confirmation: Option<Action>,
     /// True if a body is required, and must be declared as JSON.
@@ -57,6 +64,9 @@ const WORK_IN_MAINTENANCE: [(Method, &str); 2] =
 const OSV: [&str; 3] = ["/v1/query", "/v1/querybatch", "/v1/vulns/{id}"];
 /// JSON tokens of the largest query of the OSV API: 1,000 packages with at most 20 tokens each.
 const OSV_JSON_TOKENS: u64 = 20_000;
+/// JSON tokens of a SCIM group with about 8,000 members: Okta sends a name and a value for each id
+/// and each display name.
+const SCIM_JSON_TOKENS: u64 = 50_000;
 
 impl Endpoint {
     /// Returns whether this endpoint belongs to the OSV API.
@@ -64,18 +74,38 @@ impl Endpoint {
         OSV.contains(&self.path.as_str())
     }
 
-    /// Limits of its calls. Lock-file queries may have more JSON tokens than other bodies.
+    /// Returns whether this endpoint belongs to SCIM.
+    pub(crate) fn is_of_scim(&self) -> bool {
+        self.family == Family::Scim
+    }
+
+    /// Limits of its calls. Lock-file queries and groups of SCIM may have more JSON tokens than
+    /// other bodies.
     pub(crate) fn limits(&self, of_server: Limits) -> Limits {
-        if !self.is_of_osv() {
-            return of_server;
+        let least = match () {
+            () if self.is_of_osv() => OSV_JSON_TOKENS,
+            () if self.is_of_scim() => SCIM_JSON_TOKENS,
+            () => 0,
+        };
+        Limits { api_json_tokens: of_server.api_json_tokens.max(least), ..of_server }
+    }
+
+    /// Returns whether a call changes nothing.
+    fn only_reads(&self) -> bool {
+        self.method.is_safe() || self.is_of_osv()
+    }
+
+    /// Scopes of API tokens that open it. An endpoint for anyone needs no credential.
+    pub(crate) fn scopes(&self) -> Vec<ApiScope> {
+        match self.right {
+            Right::Anyone => Vec::new(),
+            Right::SignedIn | Right::Holds(_) | Right::OfObject => self.family.scopes(self.only_reads()),
         }
-        Limits { api_json_tokens: of_server.api_json_tokens.max(OSV_JSON_TOKENS), ..of_server }
     }
 
     /// Returns whether it works in read-only mode.
     pub(crate) fn works_read_only(&self) -> bool {
-        self.method.is_safe()
-            || self.is_of_osv()
+        self.only_reads()
             || WORK_READ_ONLY.iter().any(|(method, path)| self.method == *method && self.path == *path)
     }
 
@@ -85,21 +115,24 @@ impl Endpoint {
     }
 
     /// Reads the endpoint from its description. Fails unless the description has exactly one path
-    /// with one method and a right.
+    /// with one method, a right and a family.
     pub(crate) fn read(paths: &mut Paths) -> anyhow::Result<(Endpoint, &mut Operation)> {
         ensure!(paths.paths.len() == 1, "a description has several paths");
         let (path, item) = paths.paths.iter_mut().next().context("a description has no path")?;
         let (method, operation) =
             only(item).with_context(|| format!("{path} does not have exactly one method"))?;
-        let right = operation.extensions.as_ref().and_then(|extensions| extensions.get(RIGHT));
-        let right = right.with_context(|| format!("{method} {path} does not name a right"))?;
-        let confirmation = operation.extensions.as_ref().and_then(|extensions| extensions.get(CONFIRMATION));
-        let confirmation = confirmation.cloned().map(serde_json::from_value).transpose();
+        let extension =
+            |name: &str| operation.extensions.as_ref().and_then(|extensions| extensions.get(name)).cloned();
+        let right = extension(RIGHT).with_context(|| format!("{method} {path} does not name a right"))?;
+        let family = extension(SCOPE).with_context(|| format!("{method} {path} does not name a family"))?;
+        let confirmation = extension(CONFIRMATION).map(serde_json::from_value).transpose();
         let endpoint = Endpoint {
             confirmation: confirmation
                 .with_context(|| format!("{method} {path} has an unknown confirmation"))?,
-            right: serde_json::from_value(right.clone())
+            right: serde_json::from_value(right)
                 .with_context(|| format!("{method} {path} has an unknown right"))?,
+            family: serde_json::from_value(family)
+                .with_context(|| format!("{method} {path} has an unknown family"))?,
             requires_body: requires_body(operation),
             takes_component: takes(operation, COMPONENT),
             takes_form: takes(operation, FORM),
@@ -152,15 +185,31 @@ mod tests {
     }
 
     #[test]
-    fn a_description_without_a_right_is_refused() {
+    fn queries_of_the_osv_api_only_read_and_calls_for_anyone_need_no_scope() {
         let answers = json!({"200": {"description": "so"}});
-        let mut described = paths(json!({"/v1/a": {"put": {"responses": answers, "x-right": "signed-in"}}}));
+        let scopes = |right: &str| {
+            let operation = json!({"responses": answers, "x-right": right, "x-scope": "policies"});
+            let mut described = paths(json!({"/v1/query": {"post": operation}}));
+            Endpoint::read(&mut described).unwrap().0.scopes()
+        };
+        assert_eq!(scopes("signed-in"), [ApiScope::Read, ApiScope::Policies, ApiScope::All]);
+        assert!(scopes("anyone").is_empty());
+    }
+
+    #[test]
+    fn a_description_without_a_right_or_a_family_is_refused() {
+        let answers = json!({"200": {"description": "so"}});
+        let good = json!({"responses": answers, "x-right": "signed-in", "x-scope": "tokens"});
+        let mut described = paths(json!({"/v1/a": {"put": good}}));
         let (endpoint, _) = Endpoint::read(&mut described).unwrap();
         assert_eq!((endpoint.method.as_str(), endpoint.path.as_str()), ("PUT", "/v1/a"));
         assert_eq!((endpoint.right, endpoint.requires_body), (Right::SignedIn, false));
+        assert_eq!(endpoint.scopes(), [ApiScope::Tokens, ApiScope::All]);
         for wrong in [
-            json!({"/v1/a": {"put": {"responses": answers}}}),
-            json!({"/v1/a": {"put": {"responses": answers, "x-right": "mighty"}}}),
+            json!({"/v1/a": {"put": {"responses": answers, "x-scope": "tokens"}}}),
+            json!({"/v1/a": {"put": {"responses": answers, "x-scope": "tokens", "x-right": "mighty"}}}),
+            json!({"/v1/a": {"put": {"responses": answers, "x-right": "signed-in"}}}),
+            json!({"/v1/a": {"put": {"responses": answers, "x-right": "signed-in", "x-scope": "mighty"}}}),
             json!({"/v1/a": {}}),
             json!({}),
         ] {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::header::RETRY_AFTER;
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode, Uri};
 use packhouse_wire::catalogue::{self, Code, Place};
 use packhouse_wire::request_id;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
+use crate::scim;
 
 /// Refusal of a handler. `call::serve` renders it with the call's id.
 #[derive(Clone)]
@@ -38,6 +39,11 @@ pub(crate) fn raised(mut answer: Response) -> Result<Response, ApiError> {
 impl ApiError {
     /// Renders the error with this request id.
     pub fn into_answer(self, request_id: &str) -> Response {
+        self.into_answer_at("", request_id)
+    }
+
+    /// Renders the error with this request id, in the form that clients of this path read.
+    pub fn into_answer_at(self, path: &str, request_id: &str) -> Response {
         let (code, message, retry_after) = match self {
             ApiError::Refused { code, message, retry_after } => (code, message, retry_after),
             ApiError::Internal(error) => {
@@ -53,7 +59,11 @@ impl ApiError {
             error_description: OF_EXCHANGES.iter().any(|of| std::ptr::eq(*of, code)).then_some(message),
         };
         let status = StatusCode::from_u16(code.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut answer = (status, Json(body)).into_response();
+        let mut answer = if path.starts_with("/scim/") {
+            scim::errors::response(status, code, body)
+        } else {
+            (status, Json(body)).into_response()
+        };
         if let Some(seconds) = retry_after.or(code.retry_after().map(u64::from)) {
             answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -75,7 +85,7 @@ pub(crate) struct ErrorBody {
     /// The code.
     error: String,
     /// Message for people.
-    message: String,
+    pub(crate) message: String,
     /// Id of this request in the server's log.
     request_id: String,
     /// The code again, for errors where the specification has it here.
@@ -95,11 +105,11 @@ static OF_EXCHANGES: [&Code; 4] = [
 ];
 
 /// Response for an unknown path.
-pub(crate) async fn no_such_path() -> Response {
-    ApiError::from(&catalogue::NOT_FOUND).into_answer(&request_id::next())
+pub(crate) async fn no_such_path(uri: Uri) -> Response {
+    ApiError::from(&catalogue::NOT_FOUND).into_answer_at(uri.path(), &request_id::next())
 }
 
 /// Response for a method that the path does not support; the router adds `Allow`.
-pub(crate) async fn no_such_method() -> Response {
-    ApiError::from(&catalogue::METHOD_NOT_ALLOWED).into_answer(&request_id::next())
+pub(crate) async fn no_such_method(uri: Uri) -> Response {
+    ApiError::from(&catalogue::METHOD_NOT_ALLOWED).into_answer_at(uri.path(), &request_id::next())
 }

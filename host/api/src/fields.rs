@@ -19,14 +19,16 @@ pub(crate) fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Field,
 /// direction of text.
 pub(crate) fn name(field: &Field) -> Result<String, ApiError> {
     match field.as_ref().and_then(Value::as_str) {
-        Some(name) if is_name(name) => Ok(name.to_owned()),
+        Some(name) if is_name(name, 256) => Ok(name.to_owned()),
         _ => Err(ApiError::from(&catalogue::INVALID_NAME)),
     }
 }
 
-fn is_name(name: &str) -> bool {
+/// Returns whether a name has 1 to `most` characters, and neither control characters nor characters
+/// that reverse the direction of text.
+pub(crate) fn is_name(name: &str, most: usize) -> bool {
     let reverses = |letter: char| matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    (1..=256).contains(&name.chars().count())
+    (1..=most).contains(&name.chars().count())
         && !name.chars().any(|letter| letter.is_control() || reverses(letter))
 }
 

@@ -14,6 +14,7 @@ use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::operations::formats::{self, LoadedFormat, MissingFormat};
 use crate::paging::{self, Page};
+use crate::scope::Family;
 
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(list), routes!(change)]
@@ -116,7 +117,7 @@ impl FormatView {
 /// Lists the formats of loaded plugins with their limits and state, and the formats of repositories
 /// without a loaded plugin.
 #[utoipa::path(get, path = "/v1/formats", operation_id = "list_formats",
-    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-scope" = json!(Family::Plugins))),
     params(("limit" = Option<u32>, Query), ("after" = Option<String>, Query)),
     responses((status = 200, body = Page<FormatView>)))]
 async fn list(call: Call) -> HandlerResult {
@@ -138,7 +139,7 @@ pub(crate) struct ChangeFormat {
 /// Enables or disables a format in the caller's organization. While it is disabled, its
 /// repositories answer 503 `format_disabled`; their content stays.
 #[utoipa::path(patch, path = "/v1/formats/{format}", operation_id = "change_format",
-    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-scope" = json!(Family::Plugins))),
     params(("format" = String, Path)),
     request_body = ChangeFormat,
     responses((status = 200, body = FormatView)))]

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::access_keys::bodies::{ChangeAccessKey, CreateAccessKey};
+use crate::api_tokens::CreateApiToken;
 use crate::audit::EventView;
 use crate::body::CallBody;
 pub use crate::body::FormBody;
@@ -23,6 +24,7 @@ use crate::fields::Field;
 use crate::members::bodies::{self, Accept, ChangeMe, CreateMember, Invite, SetPermissions};
 use crate::operations::RotationRequest;
 use crate::operations::access_keys::{AccessKeyRequest, ExpiryChange};
+use crate::operations::api_tokens::ApiTokenRequest;
 use crate::operations::key_owners::KeyOwnerRequest;
 use crate::operations::loaded;
 use crate::operations::members::{Acceptance, MemberRequest, OwnChange};
@@ -30,16 +32,20 @@ use crate::operations::organization::OrganizationChange;
 use crate::operations::policies::{ExceptionRequest, RuleChangeRequest, RuleRequest};
 use crate::operations::repositories::RepositoryChange;
 use crate::operations::retention::{PolicyRequest, Rule};
+use crate::operations::service_accounts::{ServiceAccountChange, ServiceAccountRequest};
 use crate::operations::sso::SettingsRequest;
+use crate::operations::teams::{TeamChangeRequest, TeamRequest};
 use crate::operations::tokens::TokenRequest;
 use crate::operations::webhooks::{NewWebhookRequest, WebhookRequest};
 use crate::organization::ChangeOrganization;
 use crate::policies::bodies::{ChangeRule, CreateException, CreateRule};
 use crate::retention::bodies::{ChangePolicy, CreatePolicy};
+use crate::service_accounts::{ChangeServiceAccount, CreateServiceAccount};
 use crate::sso::settings::SetSso;
 use crate::subscribers::bodies::{
     ChangeSubscriber, ChangeSubscriberGroup, CreateSubscriber, CreateSubscriberGroup, KeyOwnerBody,
 };
+use crate::teams::bodies::{ChangeTeam, CreateTeam};
 use crate::tokens::CreateToken;
 use crate::webhooks::bodies::{ChangeWebhook, CreateWebhook};
 
@@ -65,7 +71,22 @@ pub fn token(app: &App, body: Value, now: i64) -> Result<TokenRequest, ApiError>
     request.map_err(|refused| loaded::unless_starting(app, refused))
 }
 
-/// Reads the rotation of a token or an access key. `now` is Unix time in ms.
+/// Reads a new API token. `now` is Unix time in ms.
+pub fn api_token(body: Value, now: i64) -> Result<ApiTokenRequest, ApiError> {
+    shape::<CreateApiToken>(body)?.request(now)
+}
+
+/// Reads a new service account.
+pub fn service_account(body: Value) -> Result<ServiceAccountRequest, ApiError> {
+    shape::<CreateServiceAccount>(body)?.request()
+}
+
+/// Reads the changes to a service account.
+pub fn service_account_change(body: Value) -> Result<ServiceAccountChange, ApiError> {
+    shape::<ChangeServiceAccount>(body)?.change()
+}
+
+/// Reads the rotation of a token, an API token or an access key. `now` is Unix time in ms.
 pub fn rotation(body: Value, now: i64) -> Result<RotationRequest, ApiError> {
     shape::<Rotate>(body)?.request(now)
 }
@@ -147,12 +168,22 @@ pub fn member(body: Value) -> Result<MemberRequest, ApiError> {
 /// Reads the e-mail address and the permissions of an invitation.
 pub fn invitation(body: Value) -> Result<(String, Permissions), ApiError> {
     let Invite { email, permissions } = shape(body)?;
-    Ok((bodies::email(&email)?, permissions.deduplicated()))
+    Ok((bodies::email(&email)?, bodies::permissions(permissions)?))
 }
 
 /// Reads the complete new permissions of a member.
 pub fn permissions(body: Value) -> Result<Permissions, ApiError> {
-    Ok(shape::<SetPermissions>(body)?.permissions.deduplicated())
+    bodies::permissions(shape::<SetPermissions>(body)?.permissions)
+}
+
+/// Reads a new team.
+pub fn team(body: Value) -> Result<TeamRequest, ApiError> {
+    shape::<CreateTeam>(body)?.request()
+}
+
+/// Reads the changes to a team.
+pub fn team_change(body: Value) -> Result<TeamChangeRequest, ApiError> {
+    shape::<ChangeTeam>(body)?.request()
 }
 
 /// Reads the account of a person who accepts an invitation.

@@ -11,10 +11,15 @@ use http::request::Parts;
 use serde::Serialize;
 
 use crate::Peer;
+use crate::call::bearer;
 use crate::error::ApiError;
 use crate::error_response::name_request;
+use crate::operations::{Caller, CallerCredential};
+use crate::scope::Family;
 use packhouse_app::App;
 use packhouse_app::readiness::{Report, Status};
+use packhouse_identity::permissions::Permission;
+use packhouse_identity::says_api_token;
 use packhouse_wire::catalogue;
 use packhouse_wire::client_address::proven_caller;
 
@@ -67,18 +72,35 @@ pub(super) async fn ready(State(app): State<Arc<App>>) -> Response {
 /// Metrics for allowed clients; 403 `metrics_not_allowed` for others.
 pub(super) async fn guarded_metrics(State(app): State<Arc<App>>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
-    match may_read_metrics(&app, &parts) {
+    match may_read_metrics(&app, &parts).await {
         Ok(()) => metrics().await,
         Err(refused) => refused.into_answer(&packhouse_wire::request_id::next()),
     }
 }
 
-/// Checks whether the request may read the metrics. Only its address can allow that.
-fn may_read_metrics(app: &App, parts: &Parts) -> Result<(), ApiError> {
+/// Checks whether the request may read the metrics: its address or its API token can allow that.
+async fn may_read_metrics(app: &App, parts: &Parts) -> Result<(), ApiError> {
     if is_allowed_address(app, parts) {
         return Ok(());
     }
-    Err(ApiError::from(&catalogue::METRICS_NOT_ALLOWED))
+    let refused = || ApiError::from(&catalogue::METRICS_NOT_ALLOWED);
+    let presented = bearer(&parts.headers).filter(|secret| says_api_token(secret)).ok_or_else(refused)?;
+    let caller = match Caller::of_api_token(app, presented).await {
+        Ok(caller) => caller.ok_or_else(refused)?,
+        // A token that has ended is refused like none.
+        Err(error) if error.code().is_some_and(|code| code.status == 401) => return Err(refused()),
+        Err(error) => return Err(error),
+    };
+    caller.count(app)?;
+    if reads_metrics(&caller) { Ok(()) } else { Err(refused()) }
+}
+
+/// Returns whether the caller has an API token that reads, and manages the server.
+fn reads_metrics(caller: &Caller) -> bool {
+    let CallerCredential::ApiToken(token) = &caller.credential else { return false };
+    let opens = |scope: &str| token.scopes.iter().any(|held| held == scope);
+    Family::Read.scopes(true).into_iter().any(|scope| opens(scope.name()))
+        && caller.permissions.holds(Permission::ManageServer)
 }
 
 /// Returns whether the client address is in `metrics_allow`, across any number of proxies.

@@ -13,6 +13,7 @@ use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::operations::jobs;
 use crate::paging::{self, Page};
+use crate::scope::Family;
 
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(list)]
@@ -52,7 +53,7 @@ impl From<JobStatus> for JobView {
 
 /// Lists the background jobs of the server that answers, by name.
 #[utoipa::path(get, path = "/v1/jobs", operation_id = "list_jobs",
-    extensions(("x-right" = json!(Holds(ManageServer)))),
+    extensions(("x-right" = json!(Holds(ManageServer))), ("x-scope" = json!(Family::Organization))),
     params(("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<JobView>)))]

@@ -8,6 +8,7 @@
 mod access_keys;
 mod activity;
 mod advisories;
+mod api_tokens;
 mod attestations;
 mod audit;
 mod base_path;
@@ -22,6 +23,7 @@ pub mod documents;
 mod endpoint;
 pub mod error;
 mod error_response;
+mod explain;
 mod fields;
 mod formats;
 pub mod forms;
@@ -45,10 +47,15 @@ mod reload;
 pub mod repositories;
 mod retention;
 mod sbom;
+mod scim;
+pub mod scope;
 mod search;
+mod second_factor;
+mod service_accounts;
 mod sessions;
 mod sso;
 mod subscribers;
+mod teams;
 pub mod tokens;
 mod trash;
 mod upkeep;
@@ -82,7 +89,7 @@ pub use openapi::reference as openapi_document;
 type HandlerResult = Result<Response, ApiError>;
 
 /// First path segments of calls, health and metrics.
-pub const FIRST_SEGMENTS: [&str; 4] = ["v1", "livez", "readyz", "metrics"];
+pub const FIRST_SEGMENTS: [&str; 5] = ["v1", "scim", "livez", "readyz", "metrics"];
 
 /// Address at the other end of the connection. The listener adds it to each request.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +101,11 @@ fn endpoints() -> Vec<Described> {
         sessions::endpoints(),
         activity::endpoints(),
         sso::endpoints(),
+        scim::endpoints(),
         members::endpoints(),
+        teams::endpoints(),
+        explain::endpoints(),
+        second_factor::endpoints(),
         subscribers::endpoints(),
         access_keys::endpoints(),
         repositories::endpoints(),
@@ -110,6 +121,8 @@ fn endpoints() -> Vec<Described> {
         retention::endpoints(),
         policies::endpoints(),
         tokens::endpoints(),
+        api_tokens::endpoints(),
+        service_accounts::endpoints(),
         publishers::endpoints(),
         logins::endpoints(),
         formats::endpoints(),

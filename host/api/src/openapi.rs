@@ -24,6 +24,7 @@ use crate::described::{Described, Schemas, routes};
 use crate::endpoint::Endpoint;
 use crate::endpoint::Right::Anyone;
 use crate::error::ApiError;
+use crate::scope::Family;
 pub(crate) use refusals::complete;
 
 /// Parts of the document other than the endpoints.
@@ -32,18 +33,28 @@ pub(crate) use refusals::complete;
     info(title = "Packhouse management API", license(name = "Apache-2.0")),
     components(schemas(crate::error_response::ErrorBody)),
     security(("session" = [])),
-    modifiers(&SessionSecurity)
+    modifiers(&Credentials)
 )]
 struct Base;
 
-struct SessionSecurity;
+/// Name of the security scheme of sessions. [`Base`] repeats it.
+const SESSION: &str = "session";
+/// Name of the security scheme of API tokens.
+const API_TOKEN: &str = "api_token";
 
-impl Modify for SessionSecurity {
+/// Adds the security schemes.
+struct Credentials;
+
+impl Modify for Credentials {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        let scheme =
-            HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("POST /v1/sessions")).build();
         let components = document.components.get_or_insert_default();
-        components.add_security_scheme("session", SecurityScheme::Http(scheme));
+        for (name, description) in [
+            (SESSION, "Session of POST /v1/sessions"),
+            (API_TOKEN, "API token of POST /v1/api-tokens with one of the scopes in `x-scope`"),
+        ] {
+            let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(description));
+            components.add_security_scheme(name, SecurityScheme::Http(scheme.build()));
+        }
     }
 }
 
@@ -63,7 +74,7 @@ impl OpenApiDocument {
 }
 
 /// Reads an endpoint and its description, as this server serves it. Fails if the description has no
-/// right.
+/// right or no family.
 pub(crate) fn endpoint<'a>(app: &App, paths: &'a mut Paths) -> anyhow::Result<(Endpoint, &'a mut Operation)> {
     read(app.config.advisories.public, paths)
 }
@@ -111,7 +122,7 @@ pub(crate) fn endpoints() -> Vec<Described> {
 
 /// Returns the OpenAPI document.
 #[utoipa::path(get, path = "/v1/openapi.json", operation_id = "show_openapi",
-    extensions(("x-right" = json!(Anyone))),
+    extensions(("x-right" = json!(Anyone)), ("x-scope" = json!(Family::None))),
     responses((status = 200, description = "OpenAPI 3.1")))]
 async fn document(Extension(document): Extension<Arc<OpenApiDocument>>, call: Call) -> HandlerResult {
     call.only(&[])?;

@@ -17,6 +17,7 @@ use crate::error::ApiError;
 use crate::error_response::ErrorBody;
 use crate::fields::{self, Field, given};
 use crate::operations::organization::{self, Organization, OrganizationChange, Usage};
+use crate::scope::Family;
 
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(show), routes!(change), routes!(usage)]
@@ -32,6 +33,8 @@ pub(crate) struct OwnOrganizationView {
     created_at: i64,
     /// Quota of all its repositories together, in bytes; null for no limit.
     quota_bytes: Option<u64>,
+    /// True if members who sign in with a password must have a second factor.
+    require_second_factor: bool,
 }
 
 impl From<Organization> for OwnOrganizationView {
@@ -42,6 +45,7 @@ impl From<Organization> for OwnOrganizationView {
             base_url,
             created_at: row.created_at,
             quota_bytes: row.quota_bytes,
+            require_second_factor: row.require_second_factor,
         }
     }
 }
@@ -58,13 +62,16 @@ pub(crate) struct ChangeOrganization {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<u64>)]
     quota_bytes: Field,
+    /// True to require a second factor of every member who signs in with a password. Members
+    /// without one can then only set one up.
+    require_second_factor: Option<bool>,
 }
 
 impl ChangeOrganization {
     pub(crate) fn change(self) -> Result<OrganizationChange, ApiError> {
         let name = self.name.is_some().then(|| fields::name(&self.name)).transpose()?;
         let quota_bytes = self.quota_bytes.as_ref().map(quota).transpose()?;
-        Ok(OrganizationChange { name, quota_bytes })
+        Ok(OrganizationChange { name, quota_bytes, require_second_factor: self.require_second_factor })
     }
 }
 
@@ -83,7 +90,7 @@ fn quota(value: &Value) -> Result<Option<u64>, ApiError> {
 
 /// Returns the caller's organization.
 #[utoipa::path(get, path = "/v1/organization", operation_id = "show_organization",
-    extensions(("x-right" = json!(SignedIn))),
+    extensions(("x-right" = json!(SignedIn)), ("x-scope" = json!(Family::Organization))),
     responses((status = 200, body = OwnOrganizationView)))]
 async fn show(call: Call) -> HandlerResult {
     call.only(&[])?;
@@ -93,7 +100,7 @@ async fn show(call: Call) -> HandlerResult {
 
 /// Changes the caller's organization.
 #[utoipa::path(patch, path = "/v1/organization", operation_id = "change_organization",
-    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-scope" = json!(Family::Organization))),
     request_body = ChangeOrganization,
     responses((status = 200, body = OwnOrganizationView), (status = 409, body = ErrorBody)))]
 async fn change(mut call: Call) -> HandlerResult {
@@ -147,7 +154,7 @@ impl From<UsageRow> for RepositoryUsageView {
 
 /// Returns the usage of the organization's repositories.
 #[utoipa::path(get, path = "/v1/usage", operation_id = "show_usage",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-scope" = json!(Family::Repositories))),
     responses((status = 200, body = UsageView)))]
 async fn usage(call: Call) -> HandlerResult {
     call.only(&[])?;

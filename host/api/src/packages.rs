@@ -17,6 +17,7 @@ use crate::operations::advisories::{self, Mark};
 use crate::operations::packages::{self, Packages, Search};
 use crate::operations::{connection, repositories};
 use crate::paging::{self, Page};
+use crate::scope::Family;
 
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(list), routes!(versions), routes!(version), routes!(connection)]
@@ -87,7 +88,7 @@ impl VersionView {
 /// Lists packages by name. With `q` it lists matching packages: first the one with that name, then
 /// names that begin with it.
 #[utoipa::path(get, path = "/v1/repositories/{id}/packages", operation_id = "list_packages",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Packages))),
     params(("id" = String, Path),
         ("q" = Option<String>, Query, description = "Words to search for"),
         ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
@@ -107,7 +108,7 @@ async fn list(call: Call) -> HandlerResult {
 
 /// Lists the versions of a package, newest first. `{name}` is one percent-encoded segment.
 #[utoipa::path(get, path = "/v1/repositories/{id}/packages/{name}/versions", operation_id = "list_versions",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Packages))),
     params(("id" = String, Path),
         ("name" = String, Path),
         ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
@@ -133,7 +134,7 @@ async fn versions(call: Call) -> HandlerResult {
 /// Returns a version with all its details: the format's presentation, installation commands and
 /// downloads. `{name}` and `{version}` are one percent-encoded segment each.
 #[utoipa::path(get, path = "/v1/repositories/{id}/packages/{name}/versions/{version}", operation_id = "show_version",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Packages))),
     params(("id" = String, Path),
         ("name" = String, Path),
         ("version" = String, Path)),
@@ -148,7 +149,7 @@ async fn version(call: Call) -> HandlerResult {
 /// Returns the configuration that clients need to read from and publish to the repository, with
 /// `<EMAIL>` and `<REPOSITORY_TOKEN>` as placeholders.
 #[utoipa::path(get, path = "/v1/repositories/{id}/connection", operation_id = "show_connection",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Repositories))),
     params(("id" = String, Path)),
     responses((status = 200, body = ConnectionView)))]
 async fn connection(call: Call) -> HandlerResult {

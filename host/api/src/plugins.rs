@@ -17,6 +17,7 @@ use crate::error_response::ErrorBody;
 use crate::operations::confirmations::Action;
 use crate::operations::plugins::{self, ActivationRequest, Installed, PluginToInstall};
 use crate::paging::{self, Page};
+use crate::scope::Family;
 
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(list), routes!(install), routes!(activate), routes!(roll_back), routes!(pin)]
@@ -120,7 +121,7 @@ pub(crate) struct InstalledView {
 /// Lists the components in the database and beside the program, with the capabilities that each
 /// requests, and files that are not components.
 #[utoipa::path(get, path = "/v1/plugins", operation_id = "list_plugins",
-    extensions(("x-right" = json!(Holds(ManageServer)))),
+    extensions(("x-right" = json!(Holds(ManageServer))), ("x-scope" = json!(Family::Plugins))),
     params(("limit" = Option<u32>, Query), ("after" = Option<String>, Query)),
     responses((status = 200, body = Page<PluginView>)))]
 async fn list(call: Call) -> HandlerResult {
@@ -152,7 +153,8 @@ pub(crate) struct ComponentSource {
 /// Installing the same component again returns it again. The body is the component itself, or names
 /// an artifact in a registry.
 #[utoipa::path(post, path = "/v1/plugins", operation_id = "install_plugin",
-    extensions(("x-right" = json!(Holds(ManageServer))), ("x-confirmation" = json!(Action::ManagePlugins))),
+    extensions(("x-right" = json!(Holds(ManageServer))), ("x-scope" = json!(Family::Plugins)),
+        ("x-confirmation" = json!(Action::ManagePlugins))),
     params(("X-Confirmation-Token" = Option<String>, Header, description = "Confirmation token for the \
         action `manage_plugins`; used instead of the one in the body"),
         ("X-Plugin-Signature" = Option<String>, Header, description = "With `application/wasm`: signature \
@@ -199,7 +201,8 @@ pub(crate) struct Activate {
 /// Activates a component for a format on every server. Calls in flight finish on the previous
 /// component.
 #[utoipa::path(post, path = "/v1/plugins/{format}/activate", operation_id = "activate_plugin",
-    extensions(("x-right" = json!(Holds(ManageServer))), ("x-confirmation" = json!(Action::ManagePlugins))),
+    extensions(("x-right" = json!(Holds(ManageServer))), ("x-scope" = json!(Family::Plugins)),
+        ("x-confirmation" = json!(Action::ManagePlugins))),
     params(("format" = String, Path)),
     request_body = Activate,
     responses((status = 200, body = PluginView),
@@ -218,7 +221,7 @@ async fn activate(mut call: Call) -> HandlerResult {
 
 /// Activates the component that the format ran before.
 #[utoipa::path(post, path = "/v1/plugins/{format}/rollback", operation_id = "roll_back_plugin",
-    extensions(("x-right" = json!(Holds(ManageServer)))),
+    extensions(("x-right" = json!(Holds(ManageServer))), ("x-scope" = json!(Family::Plugins))),
     params(("format" = String, Path)),
     responses((status = 200, body = PluginView),
         (status = 409, description = "`conflict`: the format has no earlier component", body = ErrorBody),
@@ -240,7 +243,7 @@ pub(crate) struct Pin {
 /// Pins a component for one repository, whatever component its format runs. With null, removes the
 /// pin.
 #[utoipa::path(put, path = "/v1/repositories/{id}/plugin", operation_id = "pin_plugin",
-    extensions(("x-right" = json!(Holds(ManageServer)))),
+    extensions(("x-right" = json!(Holds(ManageServer))), ("x-scope" = json!(Family::Plugins))),
     params(("id" = String, Path)),
     request_body = Pin,
     responses((status = 200, body = Pin),

@@ -19,6 +19,7 @@ use crate::operations::retention::Reach;
 use crate::paging::{self, Page};
 use crate::plugins::ComponentBytes;
 use crate::retention::bodies::ReachBody;
+use crate::scope::Family;
 
 pub(crate) mod bodies;
 mod recordings;
@@ -248,7 +249,7 @@ impl From<ListedComponent> for PolicyComponentView {
 
 /// Creates a policy. It is paused at first.
 #[utoipa::path(post, path = "/v1/policies", operation_id = "create_policy",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-scope" = json!(Family::Policies))),
     request_body = CreateRule,
     responses((status = 201, body = RuleView), (status = 409, body = ErrorBody)))]
 async fn create(mut call: Call) -> HandlerResult {
@@ -260,7 +261,7 @@ async fn create(mut call: Call) -> HandlerResult {
 
 /// Lists the organization's policies.
 #[utoipa::path(get, path = "/v1/policies", operation_id = "list_policies",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-scope" = json!(Family::Policies))),
     params(("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<RuleView>)))]
@@ -272,7 +273,7 @@ async fn list(call: Call) -> HandlerResult {
 
 /// Returns a policy.
 #[utoipa::path(get, path = "/v1/policies/{id}", operation_id = "show_policy",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-scope" = json!(Family::Policies))),
     params(("id" = String, Path)),
     responses((status = 200, body = RuleView)))]
 async fn show(call: Call) -> HandlerResult {
@@ -284,7 +285,7 @@ async fn show(call: Call) -> HandlerResult {
 /// Changes a policy. Editing its rule pauses it; it can be enforced only after its current version
 /// was previewed.
 #[utoipa::path(patch, path = "/v1/policies/{id}", operation_id = "change_policy",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-scope" = json!(Family::Policies))),
     params(("id" = String, Path)),
     request_body = ChangeRule,
     responses((status = 200, body = RuleView), (status = 409, body = ErrorBody)))]
@@ -297,7 +298,7 @@ async fn change(mut call: Call) -> HandlerResult {
 
 /// Deletes a policy with its exceptions.
 #[utoipa::path(delete, path = "/v1/policies/{id}", operation_id = "delete_policy",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-scope" = json!(Family::Policies))),
     params(("id" = String, Path)),
     responses((status = 204)))]
 async fn remove(call: Call) -> HandlerResult {
@@ -309,7 +310,7 @@ async fn remove(call: Call) -> HandlerResult {
 /// Previews the effect of a policy on the existing versions, with the same evaluation as for
 /// requests.
 #[utoipa::path(post, path = "/v1/policies/{id}/preview", operation_id = "preview_policy",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-scope" = json!(Family::Policies))),
     params(("id" = String, Path)),
     responses((status = 200, body = RulePreviewView)))]
 async fn preview(call: Call) -> HandlerResult {
@@ -320,7 +321,7 @@ async fn preview(call: Call) -> HandlerResult {
 
 /// Adds an exception: matching versions pass the policy until the exception expires.
 #[utoipa::path(post, path = "/v1/policies/{id}/exceptions", operation_id = "create_policy_exception",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-scope" = json!(Family::Policies))),
     params(("id" = String, Path)),
     request_body = CreateException,
     responses((status = 201, body = ExceptionView), (status = 409, body = ErrorBody)))]
@@ -333,7 +334,7 @@ async fn except(mut call: Call) -> HandlerResult {
 
 /// Lists the exceptions of a policy, including those that ended within the last year.
 #[utoipa::path(get, path = "/v1/policies/{id}/exceptions", operation_id = "list_policy_exceptions",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-scope" = json!(Family::Policies))),
     params(("id" = String, Path),
         ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "The `next` of the previous page")),
@@ -347,7 +348,7 @@ async fn exceptions(call: Call) -> HandlerResult {
 
 /// Revokes an exception.
 #[utoipa::path(delete, path = "/v1/policies/{id}/exceptions/{exception}", operation_id = "delete_policy_exception",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-scope" = json!(Family::Policies))),
     params(("id" = String, Path), ("exception" = String, Path)),
     responses((status = 204)))]
 async fn end_exception(call: Call) -> HandlerResult {
@@ -358,7 +359,7 @@ async fn end_exception(call: Call) -> HandlerResult {
 
 /// Lists the policy components: those beside the program and the installed ones.
 #[utoipa::path(get, path = "/v1/policy-components", operation_id = "list_policy_components",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-scope" = json!(Family::Policies))),
     params(("limit" = Option<u32>, Query), ("after" = Option<String>, Query)),
     responses((status = 200, body = Page<PolicyComponentView>)))]
 async fn components(call: Call) -> HandlerResult {
@@ -372,7 +373,7 @@ async fn components(call: Call) -> HandlerResult {
 /// Installs a policy component on every server. It does not judge anything until a policy names its
 /// digest.
 #[utoipa::path(post, path = "/v1/policy-components", operation_id = "install_policy_component",
-    extensions(("x-right" = json!(Holds(ManageServer)))),
+    extensions(("x-right" = json!(Holds(ManageServer))), ("x-scope" = json!(Family::Policies))),
     params(("X-Plugin-Signature" = Option<String>, Header, description = "Signature of the bytes, ECDSA on \
         P-256 over SHA-256, as DER in base64")),
     request_body(content((ComponentBytes = "application/wasm"))),
@@ -391,7 +392,7 @@ async fn install(call: Call) -> HandlerResult {
 
 /// Removes a component that is not used by a policy.
 #[utoipa::path(delete, path = "/v1/policy-components/{digest}", operation_id = "remove_policy_component",
-    extensions(("x-right" = json!(Holds(ManageServer)))),
+    extensions(("x-right" = json!(Holds(ManageServer))), ("x-scope" = json!(Family::Policies))),
     params(("digest" = String, Path)),
     responses((status = 204), (status = 409, body = ErrorBody)))]
 async fn remove_component(call: Call) -> HandlerResult {

@@ -11,7 +11,7 @@ pub(super) struct PresentedCredential {
     /// True if the request has any credential.
     pub(super) is_present: bool,
     pub(super) address: String,
-    /// Organization, e-mail address and session name, once the session is known.
+    /// Organization, name of the caller and name of the credential, once the caller is known.
     pub(super) caller: Option<(OrganizationId, String, String)>,
 }
 

@@ -7,7 +7,6 @@ use http::header::CACHE_CONTROL;
 use http::{HeaderValue, StatusCode};
 use packhouse_app::publishers::{Provider, PublisherRule, TOKEN_LIFETIME_S};
 use packhouse_identity::Secret;
-use packhouse_identity::permissions::Permission::ManageRepositories;
 use packhouse_store::{PublisherId, PublisherRow};
 use packhouse_wire::catalogue;
 use serde::{Deserialize, Serialize};
@@ -17,13 +16,14 @@ use utoipa::ToSchema;
 use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
-use crate::endpoint::Right::{Anyone, Holds};
+use crate::endpoint::Right::{Anyone, OfObject};
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
 use crate::fields::{Field, given};
 use crate::operations::confirmations::Action;
 use crate::operations::publishers::{self, ExchangeRequest, PublisherRequest};
 use crate::paging::{self, Page};
+use crate::scope::Family;
 use crate::tokens::scope;
 
 /// Identifiers of the exchange in RFC 8693.
@@ -156,10 +156,11 @@ impl From<PublisherRow> for PublisherView {
     }
 }
 
-/// Allows a workflow to publish to a repository. Requires manage-repositories and, in the
-/// repository, the rights that its tokens get.
+/// Allows a workflow to publish to a repository. Requires the right to manage the repository and,
+/// in the repository, the rights that its tokens get, for all packages that they may publish.
 #[utoipa::path(post, path = "/v1/trusted-publishers", operation_id = "create_trusted_publisher",
-    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-confirmation" = json!(Action::ManagePublishers))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Tokens)),
+        ("x-confirmation" = json!(Action::ManagePublishers))),
     request_body = CreatePublisher,
     responses((status = 201, body = PublisherView), (status = 409, body = ErrorBody)))]
 async fn create(mut call: Call) -> HandlerResult {
@@ -170,9 +171,9 @@ async fn create(mut call: Call) -> HandlerResult {
     Ok((StatusCode::CREATED, Json(PublisherView::from(made))).into_response())
 }
 
-/// Lists the organization's trusted publishers, or those of one repository.
+/// Lists the trusted publishers of all repositories that the caller may manage, or of one of them.
 #[utoipa::path(get, path = "/v1/trusted-publishers", operation_id = "list_trusted_publishers",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Tokens))),
     params(("repository" = Option<String>, Query, description = "Only publishers of the repository with this id"),
         ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "The `next` of the previous page")),
@@ -186,7 +187,7 @@ async fn list(call: Call) -> HandlerResult {
 
 /// Returns a trusted publisher.
 #[utoipa::path(get, path = "/v1/trusted-publishers/{id}", operation_id = "show_trusted_publisher",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Tokens))),
     params(("id" = String, Path)),
     responses((status = 200, body = PublisherView)))]
 async fn show(call: Call) -> HandlerResult {
@@ -197,7 +198,7 @@ async fn show(call: Call) -> HandlerResult {
 
 /// Deletes a trusted publisher. Tokens that were issued for it end at once.
 #[utoipa::path(delete, path = "/v1/trusted-publishers/{id}", operation_id = "delete_trusted_publisher",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Tokens))),
     params(("id" = String, Path)),
     responses((status = 204)))]
 async fn remove(call: Call) -> HandlerResult {
@@ -240,7 +241,7 @@ pub(crate) struct TokenExchanged {
 /// Exchanges an ID token of a trusted publisher for a token that is valid for 15 minutes (RFC
 /// 8693).
 #[utoipa::path(post, path = "/v1/token-exchange", operation_id = "exchange_token",
-    extensions(("x-right" = json!(Anyone))),
+    extensions(("x-right" = json!(Anyone)), ("x-scope" = json!(Family::None))),
     request_body(content = TokenExchange, content_type = "application/x-www-form-urlencoded"),
     responses((status = 200, body = TokenExchanged),
         (status = 400, description = "`invalid_request`: the ID token was refused, see `error`; \

@@ -17,6 +17,7 @@ use crate::error::ApiError;
 use crate::error_response::ErrorBody;
 use crate::operations::recordings::{self, FoundRecording, RecordingRequest};
 use crate::paging::{self, Page};
+use crate::scope::Family;
 
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(create), routes!(list), routes!(find), routes!(delete)]
@@ -113,7 +114,7 @@ impl From<RecordingRow> for RecordingView {
 /// seven days at most: the first `count`, or with `only_failures` the last `count` that failed.
 /// Recordings never contain credentials; they contain content of the repository.
 #[utoipa::path(post, path = "/v1/plugins/{format}/recordings", operation_id = "record_plugin_calls",
-    extensions(("x-right" = json!(Holds(ManageServer)))),
+    extensions(("x-right" = json!(Holds(ManageServer))), ("x-scope" = json!(Family::Plugins))),
     params(("format" = String, Path)),
     request_body = NewRecordings,
     responses((status = 201, body = RecordingSetView), (status = 409, body = ErrorBody)))]
@@ -127,7 +128,7 @@ async fn create(mut call: Call) -> HandlerResult {
 
 /// Lists the recordings of the format, newest first.
 #[utoipa::path(get, path = "/v1/plugins/{format}/recordings", operation_id = "list_plugin_recordings",
-    extensions(("x-right" = json!(Holds(ManageServer)))),
+    extensions(("x-right" = json!(Holds(ManageServer))), ("x-scope" = json!(Family::Plugins))),
     params(("format" = String, Path),
         ("set" = Option<String>, Query, description = "Only recordings of this set: the id that the POST returned"),
         ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
@@ -145,7 +146,7 @@ async fn list(call: Call) -> HandlerResult {
 /// Returns a recording as the file that `packhouse plugins replay` reads; for the id of a set, the
 /// set.
 #[utoipa::path(get, path = "/v1/plugins/{format}/recordings/{id}", operation_id = "get_plugin_recording",
-    extensions(("x-right" = json!(Holds(ManageServer)))),
+    extensions(("x-right" = json!(Holds(ManageServer))), ("x-scope" = json!(Family::Plugins))),
     params(("format" = String, Path), ("id" = String, Path)),
     responses((status = 200, body = serde_json::Value), (status = 404, body = ErrorBody)))]
 async fn find(call: Call) -> HandlerResult {
@@ -158,7 +159,7 @@ async fn find(call: Call) -> HandlerResult {
 
 /// Deletes a recording, or a set with its recordings, which stops recording.
 #[utoipa::path(delete, path = "/v1/plugins/{format}/recordings/{id}", operation_id = "delete_plugin_recording",
-    extensions(("x-right" = json!(Holds(ManageServer)))),
+    extensions(("x-right" = json!(Holds(ManageServer))), ("x-scope" = json!(Family::Plugins))),
     params(("format" = String, Path), ("id" = String, Path)),
     responses((status = 204), (status = 404, body = ErrorBody)))]
 async fn delete(call: Call) -> HandlerResult {

@@ -11,6 +11,7 @@ use crate::described::{Described, routes};
 use crate::endpoint::Right::Holds;
 use crate::error_response::ErrorBody;
 use crate::operations::reload;
+use crate::scope::Family;
 use packhouse_identity::permissions::Permission::ManageServer;
 
 pub(crate) fn endpoints() -> Vec<Described> {
@@ -30,7 +31,7 @@ pub(crate) struct ReloadView {
 /// allowed networks and `read_only` take effect at once; the response lists settings that need a
 /// restart. If the file has a mistake, nothing changes.
 #[utoipa::path(post, path = "/v1/reload", operation_id = "reload_settings",
-    extensions(("x-right" = json!(Holds(ManageServer)))),
+    extensions(("x-right" = json!(Holds(ManageServer))), ("x-scope" = json!(Family::Organization))),
     responses((status = 200, body = ReloadView), (status = 400, body = ErrorBody)))]
 async fn read_again(call: Call) -> HandlerResult {
     call.only(&[])?;

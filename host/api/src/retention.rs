@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::response::IntoResponse;
 use http::StatusCode;
-use packhouse_identity::permissions::Permission::ManageRepositories;
 use packhouse_store::{PolicyId, RunId};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,10 +10,11 @@ use utoipa::ToSchema;
 use crate::HandlerResult;
 use crate::call::Call;
 use crate::described::{Described, routes};
-use crate::endpoint::Right::Holds;
+use crate::endpoint::Right::OfObject;
 use crate::error_response::ErrorBody;
 use crate::operations::retention::{self, Policy, PolicyRun, Preview, PreviewItem, Skipped};
 use crate::paging::{self, Page};
+use crate::scope::Family;
 
 pub(crate) mod bodies;
 
@@ -197,9 +197,10 @@ impl From<PolicyRun> for RunView {
     }
 }
 
-/// Creates a policy. It is paused at first.
+/// Creates a policy. It is paused at first. Requires manage-repositories, or the right to manage
+/// each of its repositories.
 #[utoipa::path(post, path = "/v1/retention-policies", operation_id = "create_retention_policy",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Repositories))),
     request_body = CreatePolicy,
     responses((status = 201, body = PolicyView), (status = 409, body = ErrorBody)))]
 async fn create(mut call: Call) -> HandlerResult {
@@ -210,9 +211,9 @@ async fn create(mut call: Call) -> HandlerResult {
     Ok((StatusCode::CREATED, Json(PolicyView::from(made))).into_response())
 }
 
-/// Lists the organization's policies.
+/// Lists the policies that the caller may manage.
 #[utoipa::path(get, path = "/v1/retention-policies", operation_id = "list_retention_policies",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Repositories))),
     params(("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<PolicyView>)))]
@@ -224,7 +225,7 @@ async fn list(call: Call) -> HandlerResult {
 
 /// Returns a policy.
 #[utoipa::path(get, path = "/v1/retention-policies/{id}", operation_id = "show_retention_policy",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Repositories))),
     params(("id" = String, Path)),
     responses((status = 200, body = PolicyView)))]
 async fn show(call: Call) -> HandlerResult {
@@ -236,7 +237,7 @@ async fn show(call: Call) -> HandlerResult {
 /// Changes a policy. Editing its rule pauses it; it can be enforced only after its current version
 /// was previewed.
 #[utoipa::path(patch, path = "/v1/retention-policies/{id}", operation_id = "change_retention_policy",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Repositories))),
     params(("id" = String, Path)),
     request_body = ChangePolicy,
     responses((status = 200, body = PolicyView), (status = 409, body = ErrorBody)))]
@@ -249,7 +250,7 @@ async fn change(mut call: Call) -> HandlerResult {
 
 /// Deletes a policy with its runs. Versions that it deleted can still be restored.
 #[utoipa::path(delete, path = "/v1/retention-policies/{id}", operation_id = "delete_retention_policy",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Repositories))),
     params(("id" = String, Path)),
     responses((status = 204)))]
 async fn remove(call: Call) -> HandlerResult {
@@ -260,7 +261,7 @@ async fn remove(call: Call) -> HandlerResult {
 
 /// Previews the versions that a policy would delete now, with the same evaluation as a run.
 #[utoipa::path(post, path = "/v1/retention-policies/{id}/preview", operation_id = "preview_retention_policy",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Repositories))),
     params(("id" = String, Path)),
     responses((status = 200, body = PreviewView)))]
 async fn preview(call: Call) -> HandlerResult {
@@ -271,7 +272,7 @@ async fn preview(call: Call) -> HandlerResult {
 
 /// Runs an enforced policy now. The response does not wait for the run to end.
 #[utoipa::path(post, path = "/v1/retention-policies/{id}/runs", operation_id = "run_retention_policy",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Repositories))),
     params(("id" = String, Path)),
     responses((status = 202, body = PolicyView), (status = 409, body = ErrorBody)))]
 async fn run(call: Call) -> HandlerResult {
@@ -282,7 +283,7 @@ async fn run(call: Call) -> HandlerResult {
 
 /// Lists the last hundred runs of a policy, newest first.
 #[utoipa::path(get, path = "/v1/retention-policies/{id}/runs", operation_id = "list_retention_runs",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Repositories))),
     params(("id" = String, Path),
         ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "The `next` of the previous page")),

@@ -12,6 +12,7 @@ use crate::endpoint::Right::OfObject;
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
 use crate::operations::sbom::{self, FetchFilter, SbomFormat, SbomRequest};
+use crate::scope::Family;
 
 /// Media types of the documents, with `Content-Disposition`.
 const CYCLONE_DX: (&str, &str) =
@@ -28,7 +29,7 @@ pub(crate) fn endpoints() -> Vec<Described> {
 /// requires the right to revoke that token. Deleted versions appear with name and version only. The
 /// response is streamed.
 #[utoipa::path(get, path = "/v1/sbom", operation_id = "export_sbom",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Packages))),
     params(("repository" = Option<String>, Query, description = "Only the repository with this id"),
         ("form" = Option<String>, Query, description = "`cyclonedx` (the default) or `spdx`"),
         ("token" = Option<String>, Query, description = "Only the versions that the token with this id fetched"),

@@ -14,6 +14,7 @@ use crate::endpoint::Right::SignedIn;
 use crate::operations::advisories::Mark;
 use crate::operations::search::{self, SearchPage, SearchRequest};
 use crate::paging::{self, Page};
+use crate::scope::Family;
 
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(packages)]
@@ -67,7 +68,7 @@ impl FoundPackageView {
 /// the name, the summary or the keywords. The package named `q` comes first, then names that begin
 /// with `q`, then the others, each by name.
 #[utoipa::path(get, path = "/v1/search", operation_id = "search_packages",
-    extensions(("x-right" = json!(SignedIn))),
+    extensions(("x-right" = json!(SignedIn)), ("x-scope" = json!(Family::Packages))),
     params(("q" = Option<String>, Query, description = "Words to search for; if empty, all packages"),
         ("format" = Option<String>, Query, description = "Only repositories of this format"),
         ("repository" = Option<String>, Query, description = "Only the repository with this id"),

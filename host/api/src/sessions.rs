@@ -21,6 +21,7 @@ use crate::operations::confirmations::{self, Action, NewConfirmation};
 use crate::operations::sessions::{self, SESSION_MS, SignIn, SignedIn};
 use crate::operations::sso;
 use crate::paging::{self, Page};
+use crate::scope::Family;
 use crate::{HandlerResult, portal};
 
 pub(crate) fn endpoints() -> Vec<Described> {
@@ -34,6 +35,9 @@ pub(crate) fn endpoints() -> Vec<Described> {
 pub(crate) struct SignInBody {
     email: String,
     password: String,
+    /// Code of the member's authenticator app, or a recovery code. Required if the member has a
+    /// second factor.
+    code: Option<String>,
     /// Name or id of the organization; required if the e-mail address belongs to several.
     organization: Option<String>,
     /// True to get the session in a cookie that scripts cannot read, for browsers.
@@ -71,18 +75,21 @@ pub(crate) fn in_cookie(app: &App, signed_in: &SignedIn) -> HandlerResult {
     Ok((StatusCode::CREATED, [(SET_COOKIE, cookie)], Json(view)).into_response())
 }
 
-/// Signs in with an e-mail address and a password.
+/// Signs in with an e-mail address and a password, and with a code if the member has a second
+/// factor.
 #[utoipa::path(post, path = "/v1/sessions", operation_id = "sign_in",
-    extensions(("x-right" = json!(Anyone))),
+    extensions(("x-right" = json!(Anyone)), ("x-scope" = json!(Family::None))),
     request_body = SignInBody,
-    responses((status = 201, body = SessionView), (status = 401, body = ErrorBody), (status = 429, body = ErrorBody)))]
+    responses((status = 201, body = SessionView), (status = 401, body = ErrorBody), (status = 403, body = ErrorBody),
+        (status = 429, body = ErrorBody)))]
 async fn create(mut call: Call) -> HandlerResult {
-    let SignInBody { email, password, organization, cookie } = call.body()?;
+    let SignInBody { email, password, code, organization, cookie } = call.body()?;
     call.only(&[])?;
     if cookie && !portal::same_origin(&call.app, call.headers()) {
         return Err(ApiError::from(&catalogue::CSRF_REFUSED));
     }
-    let sign_in = SignIn { email, password: Secret::new(password), organization };
+    let (password, code) = (Secret::new(password), code.map(Secret::new));
+    let sign_in = SignIn { email, password, code, organization };
     let signed_in = sessions::sign_in(call.origin(), sign_in).await?;
     if cookie {
         return in_cookie(&call.app, &signed_in);
@@ -95,7 +102,7 @@ async fn create(mut call: Call) -> HandlerResult {
 
 /// Signs out.
 #[utoipa::path(delete, path = "/v1/sessions/current", operation_id = "sign_out",
-    extensions(("x-right" = json!(HasSession))),
+    extensions(("x-right" = json!(HasSession)), ("x-scope" = json!(Family::None))),
     responses((status = 204)))]
 async fn delete(call: Call) -> HandlerResult {
     call.only(&[])?;
@@ -115,7 +122,7 @@ pub(crate) struct OwnSessionView {
 
 /// Lists all of the caller's own sessions, newest first, without paging.
 #[utoipa::path(get, path = "/v1/sessions", operation_id = "list_sessions",
-    extensions(("x-right" = json!(HasSession))),
+    extensions(("x-right" = json!(HasSession)), ("x-scope" = json!(Family::None))),
     params(("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<OwnSessionView>)))]
@@ -131,7 +138,7 @@ async fn list(call: Call) -> HandlerResult {
         id: sessions::session_id(&row.secret_sha256),
         created_at: row.created_at,
         expires_at: row.expires_at,
-        current: row.secret_sha256 == *actor.session(),
+        current: actor.session() == Some(&row.secret_sha256),
     };
     let items = own.into_iter().skip(offset).take(limit).map(view).collect();
     Ok(Json(Page { items, next }).into_response())
@@ -139,7 +146,7 @@ async fn list(call: Call) -> HandlerResult {
 
 /// Ends one of the caller's own sessions.
 #[utoipa::path(delete, path = "/v1/sessions/{id}", operation_id = "end_session",
-    extensions(("x-right" = json!(HasSession))),
+    extensions(("x-right" = json!(HasSession)), ("x-scope" = json!(Family::None))),
     params(("id" = String, Path)),
     responses((status = 204)))]
 async fn end(call: Call) -> HandlerResult {
@@ -156,6 +163,9 @@ pub(crate) struct Confirm {
     action: Action,
     /// Required unless `sso` is true.
     password: Option<String>,
+    /// Code of the caller's authenticator app, or a recovery code. Required with `password` if the
+    /// caller has a second factor.
+    code: Option<String>,
     /// True to confirm by a new sign-in at the provider.
     #[serde(default)]
     sso: bool,
@@ -188,17 +198,18 @@ impl From<NewConfirmation> for ConfirmationView {
 /// Confirms the caller's identity for one action. The password confirms it directly; if `sso` is
 /// true, the response has the address at which the browser signs in again to get the confirmation.
 #[utoipa::path(post, path = "/v1/confirmations", operation_id = "create_confirmation",
-    extensions(("x-right" = json!(HasSession))),
+    extensions(("x-right" = json!(HasSession)), ("x-scope" = json!(Family::None))),
     request_body = Confirm,
     responses((status = 201, body = ConfirmationView), (status = 202, body = SignInView), (status = 404, body = ErrorBody),
         (status = 429, body = ErrorBody)))]
 async fn confirm(mut call: Call) -> HandlerResult {
-    let Confirm { action, password, sso } = call.body()?;
+    let Confirm { action, password, code, sso } = call.body()?;
     call.only(&[])?;
     let actor = call.actor()?;
     match (password, sso) {
         (Some(password), false) => {
-            let confirmed = confirmations::confirm_by_password(actor, action, Secret::new(password)).await?;
+            let (password, code) = (Secret::new(password), code.map(Secret::new));
+            let confirmed = confirmations::confirm_by_password(actor, action, password, code).await?;
             Ok((StatusCode::CREATED, Json(ConfirmationView::from(confirmed))).into_response())
         }
         (None, true) => {

@@ -51,7 +51,7 @@ async fn every_route_except_public_ones_checks_the_session_before_the_body() {
     let wants_session = |route: &&Endpoint| route.right != Right::Anyone && !route.takes_component;
     for route in described_endpoints().iter().filter(wants_session) {
         let path = route.path.replace("{id}", "1").replace("{name}", "a").replace("{key}", "2");
-        for session in ["", "pkh_no-session", "x"] {
+        for session in ["", "pkh_no-session", "pka_no-session", "x"] {
             let response = api.call(session, route.method.as_str(), &path, json!({"nonsense": 1})).await;
             response.is(401, "not_signed_in");
         }

@@ -13,6 +13,7 @@ use crate::endpoint::Right::OfObject;
 use crate::error_response::ErrorBody;
 use crate::operations::upkeep;
 use crate::paging::{self, Page};
+use crate::scope::Family;
 
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(list), routes!(restore)]
@@ -43,7 +44,7 @@ impl From<TrashEntry> for TrashView {
 
 /// Lists the deleted versions of a repository that can be restored, the latest deletion first.
 #[utoipa::path(get, path = "/v1/repositories/{id}/trash", operation_id = "list_trash",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Packages))),
     params(("id" = String, Path),
         ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "The `next` of the previous page")),
@@ -56,7 +57,7 @@ async fn list(call: Call) -> HandlerResult {
 
 /// Restores a deleted version with every record as it was.
 #[utoipa::path(post, path = "/v1/repositories/{id}/trash/{entry}/restore", operation_id = "restore_version",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Packages))),
     params(("id" = String, Path), ("entry" = String, Path)),
     responses((status = 200, body = TrashView), (status = 403, body = ErrorBody), (status = 409, body = ErrorBody)))]
 async fn restore(call: Call) -> HandlerResult {

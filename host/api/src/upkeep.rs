@@ -17,6 +17,7 @@ use crate::error_response::ErrorBody;
 use crate::operations::upkeep::{self, Deleted, VersionPath};
 use crate::operations::{advisories, repositories};
 use crate::packages::VersionView;
+use crate::scope::Family;
 
 pub(crate) fn endpoints() -> Vec<Described> {
     vec![routes!(delete_package), routes!(delete_version), routes!(mark)]
@@ -39,7 +40,7 @@ pub(crate) struct State {
 
 /// Marks a version as one that should not be used, or removes the mark.
 #[utoipa::path(put, path = "/v1/repositories/{id}/packages/{name}/versions/{version}/state", operation_id = "set_version_state",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Packages))),
     params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path)),
     request_body = State,
     responses((status = 200, body = VersionView), (status = 405, body = ErrorBody), (status = 409, body = ErrorBody)))]
@@ -59,7 +60,7 @@ async fn mark(mut call: Call) -> HandlerResult {
 
 /// Deletes a version.
 #[utoipa::path(delete, path = "/v1/repositories/{id}/packages/{name}/versions/{version}", operation_id = "delete_version",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Packages))),
     params(("id" = String, Path), ("name" = String, Path), ("version" = String, Path)),
     responses((status = 204), (status = 405, body = ErrorBody), (status = 409, body = ErrorBody)))]
 async fn delete_version(call: Call) -> HandlerResult {
@@ -81,7 +82,7 @@ pub(crate) struct DeletionView {
 /// two seconds is answered with 202 and continues in the background, also after a restart; until it
 /// ends, the remaining versions are listed.
 #[utoipa::path(delete, path = "/v1/repositories/{id}/packages/{name}", operation_id = "delete_package",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Packages))),
     params(("id" = String, Path), ("name" = String, Path)),
     responses((status = 204), (status = 202, body = DeletionView), (status = 405, body = ErrorBody),
         (status = 409, body = ErrorBody)))]

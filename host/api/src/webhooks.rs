@@ -17,6 +17,7 @@ use crate::error_response::ErrorBody;
 use crate::operations::confirmations::Action;
 use crate::operations::webhooks::{self, MadeWebhook};
 use crate::paging::{self, Page};
+use crate::scope::Family;
 
 pub(crate) mod bodies;
 
@@ -143,7 +144,8 @@ impl From<Delivery> for DeliveryView {
 
 /// Creates a webhook.
 #[utoipa::path(post, path = "/v1/webhooks", operation_id = "create_webhook",
-    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-confirmation" = json!(Action::ManageWebhooks))),
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-scope" = json!(Family::Webhooks)),
+        ("x-confirmation" = json!(Action::ManageWebhooks))),
     request_body = CreateWebhook,
     responses((status = 201, body = MadeWebhookView), (status = 409, body = ErrorBody)))]
 async fn create(mut call: Call) -> HandlerResult {
@@ -158,7 +160,7 @@ async fn create(mut call: Call) -> HandlerResult {
 
 /// Lists the organization's webhooks.
 #[utoipa::path(get, path = "/v1/webhooks", operation_id = "list_webhooks",
-    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-scope" = json!(Family::Webhooks))),
     params(("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<WebhookView>)))]
@@ -170,7 +172,7 @@ async fn list(call: Call) -> HandlerResult {
 
 /// Returns a webhook.
 #[utoipa::path(get, path = "/v1/webhooks/{id}", operation_id = "show_webhook",
-    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-scope" = json!(Family::Webhooks))),
     params(("id" = String, Path)),
     responses((status = 200, body = WebhookView)))]
 async fn show(call: Call) -> HandlerResult {
@@ -181,7 +183,7 @@ async fn show(call: Call) -> HandlerResult {
 
 /// Changes a webhook. When it becomes `active` again, it receives all waiting events.
 #[utoipa::path(patch, path = "/v1/webhooks/{id}", operation_id = "change_webhook",
-    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-scope" = json!(Family::Webhooks))),
     params(("id" = String, Path)),
     request_body = ChangeWebhook,
     responses((status = 200, body = WebhookView)))]
@@ -194,7 +196,7 @@ async fn change(mut call: Call) -> HandlerResult {
 
 /// Deletes a webhook with its waiting events and its deliveries.
 #[utoipa::path(delete, path = "/v1/webhooks/{id}", operation_id = "delete_webhook",
-    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-scope" = json!(Family::Webhooks))),
     params(("id" = String, Path)),
     responses((status = 204)))]
 async fn remove(call: Call) -> HandlerResult {
@@ -206,7 +208,7 @@ async fn remove(call: Call) -> HandlerResult {
 /// Sends an event of the type `webhook.test` to a webhook, once, even if it is paused. The response
 /// does not wait for the delivery.
 #[utoipa::path(post, path = "/v1/webhooks/{id}/test", operation_id = "test_webhook",
-    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-scope" = json!(Family::Webhooks))),
     params(("id" = String, Path)),
     responses((status = 202, body = DeliveryView), (status = 429, body = ErrorBody)))]
 async fn test(call: Call) -> HandlerResult {
@@ -217,7 +219,7 @@ async fn test(call: Call) -> HandlerResult {
 
 /// Lists the deliveries of a webhook and its waiting events, newest first.
 #[utoipa::path(get, path = "/v1/webhooks/{id}/deliveries", operation_id = "list_webhook_deliveries",
-    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-scope" = json!(Family::Webhooks))),
     params(("id" = String, Path),
         ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "The `next` of the previous page")),
@@ -232,7 +234,7 @@ async fn deliveries(call: Call) -> HandlerResult {
 /// Sends a delivery at once: a waiting one is retried now, a finished one is sent again.
 #[utoipa::path(post, path = "/v1/webhooks/{id}/deliveries/{delivery}/redelivery",
     operation_id = "redeliver_webhook_delivery",
-    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-scope" = json!(Family::Webhooks))),
     params(("id" = String, Path), ("delivery" = String, Path)),
     responses((status = 202, body = DeliveryView)))]
 async fn redeliver(call: Call) -> HandlerResult {

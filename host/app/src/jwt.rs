@@ -12,7 +12,7 @@ use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, P
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, Validation, decode};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 /// Accepted signature algorithms. All of them use asymmetric keys.
@@ -85,6 +85,9 @@ pub(crate) struct Claims {
     auth_time: Option<f64>,
     #[serde(flatten)]
     pub(crate) user: User,
+    /// All further claims.
+    #[serde(flatten)]
+    pub(crate) other: Map<String, Value>,
 }
 
 /// The user that the token describes. Userinfo responses have the same members.

@@ -141,6 +141,7 @@ mod tests {
             host,
             created_at: 0,
             quota_bytes: None,
+            require_second_factor: false,
         }
     }
 

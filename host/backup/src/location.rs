@@ -355,9 +355,9 @@ fn bucket(address: &str) -> anyhow::Result<BackupLocation> {
     let (builder, root) = s3_bucket(address)?;
     let set = |key: AmazonS3ConfigKey| builder.get_config_value(&key);
     let name = set(AmazonS3ConfigKey::Bucket).unwrap_or_default();
-    // If this option is set, the library sends requests to the endpoint's host unchanged. If the
-    // host did not contain the bucket, the storage would take the first segment of each path for
-    // the bucket.
+    // If this option is set, the library adds the bucket neither to the endpoint's host nor to the
+    // path. If the host did not contain the bucket, the storage would take the first segment of
+    // each path for the bucket.
     let is_hosted = set(AmazonS3ConfigKey::VirtualHostedStyleRequest).as_deref() == Some("true");
     let endpoint = set(AmazonS3ConfigKey::S3Endpoint).or_else(|| set(AmazonS3ConfigKey::Endpoint));
     ensure!(

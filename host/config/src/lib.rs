@@ -45,7 +45,7 @@ pub use layers::Inputs;
 pub use limits::Limits;
 pub use networks::{Network, UpstreamNetwork, upstream_networks};
 pub use reload::{Changed, Sources};
-pub use secret::{Secret, TOKEN_PREFIX, new_password, says_token};
+pub use secret::{API_TOKEN_PREFIX, Secret, TOKEN_PREFIX, new_password, says_api_token, says_token};
 pub use setting::{Setting, Settings, Source};
 pub use values::{SHORTEST_SEALING_KEY, bytes};
 pub use webhooks::WebhookBounds;

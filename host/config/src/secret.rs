@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-/// Prefix of every token of this server.
+/// Prefix of every token of this server, except API tokens.
 pub const TOKEN_PREFIX: &str = "pkh_";
+/// Prefix of API tokens. It has the length of [`TOKEN_PREFIX`].
+pub const API_TOKEN_PREFIX: &str = "pka_";
 /// Minimum length of a new password, in characters.
 const SHORTEST: usize = 8;
 /// Maximum length of a new password, in bytes.
@@ -33,7 +35,12 @@ impl fmt::Debug for Secret {
 /// Returns whether a text begins like a token of this server, so that its owner did not mean it as
 /// a password.
 pub fn says_token(presented: &str) -> bool {
-    presented.starts_with(TOKEN_PREFIX)
+    presented.starts_with(TOKEN_PREFIX) || says_api_token(presented)
+}
+
+/// Returns whether a text begins like an API token of this server.
+pub fn says_api_token(presented: &str) -> bool {
+    presented.starts_with(API_TOKEN_PREFIX)
 }
 
 /// Checks a new password, wherever it comes from. The error continues a sentence that begins with
@@ -57,7 +64,8 @@ mod tests {
 
     #[test]
     fn a_short_blank_or_token_like_password_is_refused() {
-        for text in ["", "a", "seven c", "        ", "pkh_0123456789abcdef", &"x".repeat(LONGEST + 1)] {
+        let token_like = ["pkh_0123456789abcdef", "pka_0123456789abcdef"];
+        for text in ["", "a", "seven c", "        ", &"x".repeat(LONGEST + 1)].into_iter().chain(token_like) {
             assert!(new_password(text).is_err(), "{text:?}");
         }
         assert!(new_password("eight ch").is_ok());

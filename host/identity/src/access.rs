@@ -17,7 +17,7 @@ pub use self::facts::{
     AccessAction, CredentialState, KeyFacts, RepositoryFacts, RepositoryKind, ResolvedCredential, Rights,
     TokenFacts,
 };
-pub use self::refused_credential::ended;
+pub use self::refused_credential::{NEEDS_FACTOR, NEEDS_TOKEN, SUSPENDED, ended};
 
 /// A format's rules for credentials and refusals, as its description declares them.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -171,7 +171,7 @@ fn not_reached(question: &AccessRequest<'_>, repository: RepositoryFacts) -> Opt
         ResolvedCredential::Token(token, _) => token.listed && token.owner.is_none_or(|owner| owner.read),
         ResolvedCredential::Member(rights) => rights.read || rights.publish || rights.delete,
         ResolvedCredential::Key(key) => key.given,
-        ResolvedCredential::Nothing | ResolvedCredential::Unknown => false,
+        ResolvedCredential::Nothing | ResolvedCredential::Unknown | ResolvedCredential::Refused(_) => false,
     };
     if reaches {
         return None;
@@ -206,7 +206,7 @@ fn scope(question: &AccessRequest<'_>) -> Option<Refusal> {
         ResolvedCredential::Token(token, _) => token_scope(question, token),
         ResolvedCredential::Member(rights) => member_scope(question.action, *rights),
         ResolvedCredential::Key(_) => !question.action.writes(),
-        ResolvedCredential::Nothing | ResolvedCredential::Unknown => false,
+        ResolvedCredential::Nothing | ResolvedCredential::Unknown | ResolvedCredential::Refused(_) => false,
     };
     (!within).then(|| Refusal::out_of_scope(question.action))
 }

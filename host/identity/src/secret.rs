@@ -1,10 +1,11 @@
-//! Tokens: `pkh_`, 43 base64url letters for 256 random bits, and 8 hexadecimal digits of a CRC-32
-//! over the text before them. People and scanners recognize a token by its form, and a damaged
-//! token costs no look-up. Only the SHA-256 of a token is stored.
+//! Tokens: `pkh_` or `pka_`, 43 base64url letters for 256 random bits, and 8 hexadecimal digits of
+//! a CRC-32 over the text before them. People and scanners recognize a token by its form, and a
+//! damaged token costs no look-up. Only the SHA-256 of a token is stored. The prefix `pka_` marks
+//! API tokens, which only the API host knows.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use packhouse_config::{Secret, TOKEN_PREFIX, says_token};
+use packhouse_config::{API_TOKEN_PREFIX, Secret, TOKEN_PREFIX, says_token};
 use sha2::{Digest, Sha256};
 
 /// A new token and its stored form.
@@ -19,15 +20,24 @@ pub struct Minted {
 /// Prefix of poll secrets. While a person signs in with the browser, the client polls for the token
 /// with such a secret.
 const POLL_PREFIX: &str = "pkl_";
-/// Prefixes of all secrets that this server issues: tokens, bearers and poll secrets.
-pub const SECRET_PREFIXES: [&str; 3] = [TOKEN_PREFIX, crate::bearer::PREFIX, POLL_PREFIX];
-/// Length of a token in bytes.
+/// Prefixes of all secrets that this server issues: tokens, API tokens, bearers and poll secrets.
+pub const SECRET_PREFIXES: [&str; 4] = [TOKEN_PREFIX, API_TOKEN_PREFIX, crate::bearer::PREFIX, POLL_PREFIX];
+/// Length of a token in bytes, whichever prefix it has.
 const LENGTH: usize = TOKEN_PREFIX.len() + 43 + 8;
 
 /// Creates a token from the operating system's random numbers.
 pub fn mint() -> Minted {
+    mint_with(TOKEN_PREFIX)
+}
+
+/// Creates an API token from the operating system's random numbers.
+pub fn mint_api_token() -> Minted {
+    mint_with(API_TOKEN_PREFIX)
+}
+
+fn mint_with(prefix: &str) -> Minted {
     let bytes: [u8; 32] = rand::random();
-    let body = format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
+    let body = format!("{prefix}{}", URL_SAFE_NO_PAD.encode(bytes));
     let token = format!("{body}{:08x}", crc32fast::hash(body.as_bytes()));
     let sha256 = sha256(&token);
     Minted { secret: Secret::new(token), sha256 }
@@ -56,7 +66,7 @@ pub fn fingerprint(presented: &str) -> Option<[u8; 32]> {
 
 /// Reports whether a text may contain a token.
 pub fn holds_token(text: &str) -> bool {
-    text.contains(TOKEN_PREFIX)
+    [TOKEN_PREFIX, API_TOKEN_PREFIX].iter().any(|prefix| text.contains(prefix))
 }
 
 /// Reports whether a text may contain any secret that this server issues.
@@ -81,23 +91,27 @@ mod tests {
 
     #[test]
     fn a_token_has_its_prefix_its_length_and_its_checksum() {
-        let minted = mint();
-        let token = minted.secret.reveal();
-        assert!(token.starts_with("pkh_"), "{token}");
-        assert_eq!(token.len(), LENGTH);
-        assert_eq!(fingerprint(token), Some(minted.sha256));
-        assert!(token.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'));
+        for (minted, prefix) in [(mint(), "pkh_"), (mint_api_token(), "pka_")] {
+            let token = minted.secret.reveal();
+            assert!(token.starts_with(prefix), "{token}");
+            assert!(says_token(token) && holds_token(token) && holds_secret(token), "{token}");
+            assert_eq!(token.len(), LENGTH);
+            assert_eq!(fingerprint(token), Some(minted.sha256));
+            assert!(token.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'));
+        }
     }
 
     #[test]
     fn a_token_with_one_letter_changed_is_not_looked_up() {
-        let token = mint().secret.reveal().to_owned();
-        for at in TOKEN_PREFIX.len()..token.len() {
-            let mut bytes = token.clone().into_bytes();
-            bytes[at] = if bytes[at] == b'a' { b'b' } else { b'a' };
-            assert_eq!(fingerprint(std::str::from_utf8(&bytes).unwrap()), None, "changed at {at}");
+        for minted in [mint(), mint_api_token()] {
+            let token = minted.secret.reveal().to_owned();
+            for at in TOKEN_PREFIX.len()..token.len() {
+                let mut bytes = token.clone().into_bytes();
+                bytes[at] = if bytes[at] == b'a' { b'b' } else { b'a' };
+                assert_eq!(fingerprint(std::str::from_utf8(&bytes).unwrap()), None, "changed at {at}");
+            }
+            assert_eq!(fingerprint(&token[..token.len() - 1]), None);
         }
-        assert_eq!(fingerprint(&token[..token.len() - 1]), None);
         assert_eq!(fingerprint(""), None);
     }
 

@@ -3,6 +3,10 @@
 //! remembered for a while, so that it is accepted again without the slow hash. The remembered value
 //! is a keyed hash of the password together with its stored hash. After a change of the password,
 //! the stored hash is another, so the old password no longer matches.
+//!
+//! A code of a second factor is a further attempt after the password. The throttle counts wrong
+//! codes like wrong passwords, and a right password alone clears nothing. The caller may count the
+//! codes at an account of their own.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
 use super::password::Busy;
-use super::throttle::{Admission, SignInSource, Throttle};
+use super::throttle::{Admission, AttemptTicket, SignInSource, Throttle};
 use super::{Passwords, Secret};
 use packhouse_config::client_network::ClientNetwork;
 
@@ -34,6 +38,17 @@ pub struct Attempt {
     pub password: Secret,
     /// Password hashes of the members with this address. Empty if no member has it.
     pub hashes: Vec<String>,
+    pub factors: Factors,
+}
+
+/// Factors of a sign-in.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Factors {
+    /// The password decides about the attempt.
+    Password,
+    /// A code follows the password. The throttle counts a right password neither as right nor as
+    /// wrong: [`SignIns::second_factor`] decides.
+    PasswordAndCode,
 }
 
 impl Attempt {
@@ -53,6 +68,15 @@ pub enum SignInOutcome {
     HeldUp(u64),
     /// The check failed. The log has the error.
     Failed,
+}
+
+/// Result of the check of a code.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum CodeOutcome {
+    Right,
+    Wrong,
+    /// The code was not checked. The client has to wait for this number of seconds.
+    HeldUp(u64),
 }
 
 type Key = [u8; 32];
@@ -94,6 +118,10 @@ impl SignIns {
         let mut parts = vec![attempt.account.as_str(), attempt.password.reveal()];
         let network = attempt.network.to_string();
         parts.push(&network);
+        parts.push(match attempt.factors {
+            Factors::Password => "password",
+            Factors::PasswordAndCode => "code",
+        });
         parts.extend(attempt.hashes.iter().map(String::as_str));
         let key = self.keyed(&parts);
         let mut outcome = self.join(key, attempt);
@@ -124,28 +152,63 @@ impl SignIns {
         outcome
     }
 
-    async fn decide(&self, attempt: Attempt) -> SignInOutcome {
-        let who = attempt.who();
-        let guess = self.guess(&attempt.password);
+    /// Checks a code of the account's second factor after its password. `check` accepts each code
+    /// only once. The result counts like that of a password.
+    pub async fn second_factor<E>(
+        &self,
+        who: SignInSource<'_>,
+        code: &Secret,
+        check: impl Future<Output = Result<bool, E>>,
+    ) -> Result<CodeOutcome, E> {
+        let guess = self.guess(code);
+        let ticket = match self.admit(who, guess).await {
+            Ok(ticket) => ticket,
+            Err(seconds) => return Ok(CodeOutcome::HeldUp(seconds)),
+        };
+        let mut open = OpenAttempt { throttle: &self.throttle, ticket: Some(ticket) };
+        let is_right = check.await?;
+        let Some(ticket) = open.ticket.take() else { return Ok(CodeOutcome::Wrong) };
+        if is_right {
+            self.throttle.right(ticket);
+            return Ok(CodeOutcome::Right);
+        }
+        self.throttle.wrong(ticket, guess, Instant::now());
+        Ok(CodeOutcome::Wrong)
+    }
+
+    /// Waits until the throttle admits an attempt. The error is the number of seconds that the
+    /// client has to wait.
+    async fn admit(&self, who: SignInSource<'_>, guess: u64) -> Result<AttemptTicket, u64> {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         let held_up = |seconds| {
             self.throttle.held_up(who, guess, Instant::now());
-            SignInOutcome::HeldUp(seconds)
+            Err(seconds)
         };
-        let ticket = loop {
+        loop {
             let decided = self.throttle.decided();
             match self.throttle.begin(who, Instant::now()) {
-                Admission::Now(ticket) => break ticket,
+                Admission::Now(ticket) => return Ok(ticket),
                 Admission::Wait(seconds) => return held_up(seconds),
                 Admission::Later if tokio::time::timeout_at(deadline, decided).await.is_err() => {
                     return held_up(1);
                 }
                 Admission::Later => (),
             }
+        }
+    }
+
+    async fn decide(&self, attempt: Attempt) -> SignInOutcome {
+        let guess = self.guess(&attempt.password);
+        let ticket = match self.admit(attempt.who(), guess).await {
+            Ok(ticket) => ticket,
+            Err(seconds) => return SignInOutcome::HeldUp(seconds),
         };
         match self.check(&attempt).await {
             Ok(right) if right.contains(&true) => {
-                self.throttle.right(ticket);
+                match attempt.factors {
+                    Factors::Password => self.throttle.right(ticket),
+                    Factors::PasswordAndCode => self.throttle.undecided(&ticket),
+                }
                 SignInOutcome::Right(right)
             }
             Ok(_) => {
@@ -200,6 +263,20 @@ impl SignIns {
     }
 }
 
+/// Guard that ends an attempt as undecided if nothing decides it, as when the client disconnects.
+struct OpenAttempt<'a> {
+    throttle: &'a Throttle,
+    ticket: Option<AttemptTicket>,
+}
+
+impl Drop for OpenAttempt<'_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            self.throttle.undecided(&ticket);
+        }
+    }
+}
+
 /// Guard that removes an attempt from the attempts under way when the guard is dropped.
 struct Leaving {
     sign_ins: Arc<SignIns>,
@@ -222,7 +299,12 @@ mod tests {
             network: ClientNetwork::of([192, 0, 2, 1].into()),
             password: Secret::new(password),
             hashes: hashes.to_vec(),
+            factors: Factors::Password,
         }
+    }
+
+    fn who(account: &str) -> SignInSource<'_> {
+        SignInSource { account, network: ClientNetwork::of([192, 0, 2, 1].into()) }
     }
 
     #[tokio::test]
@@ -238,7 +320,6 @@ mod tests {
                 if password == "right" { SignInOutcome::Right(vec![true]) } else { SignInOutcome::Wrong };
             assert!(all.iter().all(|outcome| *outcome == expected), "{all:?}");
         }
-        let who = |account| SignInSource { account, network: ClientNetwork::of([192, 0, 2, 1].into()) };
         assert!(sign_ins.recognizes(who("a@x"), &Secret::new("right"), &hashes[0]));
         assert!(!sign_ins.recognizes(who("a@x"), &Secret::new("wrong"), &hashes[0]));
         assert!(sign_ins.lock().is_empty());
@@ -254,5 +335,47 @@ mod tests {
             let checked = all.iter().filter(|outcome| **outcome == SignInOutcome::Wrong).count();
             assert_eq!(checked, 6, "five free attempts, and the one that starts the delay: {all:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_right_password_does_not_clear_the_wrong_codes_that_follow_it() {
+        let passwords = Passwords::new();
+        let hash = passwords.hash(Secret::new("right")).await.unwrap();
+        let sign_ins = SignIns::new(passwords);
+        let hashes = [hash];
+        let first = || Attempt { factors: Factors::PasswordAndCode, ..attempt("a@x", "right", &hashes) };
+        let code = |code: &'static str, right: bool| {
+            let sign_ins = Arc::clone(&sign_ins);
+            async move {
+                let check = async { Ok::<bool, ()>(right) };
+                sign_ins.second_factor(who("a@x"), &Secret::new(code), check).await.unwrap()
+            }
+        };
+        for guess in ["1", "2", "3"] {
+            assert_eq!(sign_ins.attempt(first()).await, SignInOutcome::Right(vec![true]));
+            assert_eq!(code(guess, false).await, CodeOutcome::Wrong);
+        }
+        assert_eq!(sign_ins.attempt(first()).await, SignInOutcome::Right(vec![true]));
+        assert_eq!(code("right", true).await, CodeOutcome::Right);
+        for guess in ["1", "2", "3", "4", "5", "6"] {
+            assert_eq!(sign_ins.attempt(first()).await, SignInOutcome::Right(vec![true]));
+            assert_eq!(code(guess, false).await, CodeOutcome::Wrong);
+        }
+        assert!(matches!(sign_ins.attempt(first()).await, SignInOutcome::HeldUp(_)));
+        assert!(matches!(code("right", true).await, CodeOutcome::HeldUp(_)));
+    }
+
+    #[tokio::test]
+    async fn a_code_whose_check_is_dropped_holds_up_no_other_attempt() {
+        let sign_ins = SignIns::new(Passwords::new());
+        for _ in 0..30 {
+            let code = Secret::new("1");
+            let never = std::future::pending::<Result<bool, ()>>();
+            let mut check = Box::pin(sign_ins.second_factor(who("a@x"), &code, never));
+            assert!(futures::poll!(&mut check).is_pending());
+        }
+        let code = Secret::new("2");
+        let check = sign_ins.second_factor(who("a@x"), &code, async { Ok::<bool, ()>(true) });
+        assert_eq!(check.await, Ok(CodeOutcome::Right));
     }
 }

@@ -14,6 +14,7 @@ use crate::bearer_scope::BearerScope;
 use crate::credential::PresentedCredential;
 use crate::error_response::{ChallengeError, HttpError};
 use crate::package_grants;
+use crate::package_limits;
 use crate::repository_request::{NamedRepository, RepositoryRequest};
 use crate::route::RouteIntent;
 
@@ -74,8 +75,9 @@ fn admit(request: &RepositoryRequest<'_>, row: &RepositoryRow, intent: &Intent) 
         return Err(HttpError::of(&catalogue::UNAUTHORIZED).with_challenge(scope(), challenge_error()));
     }
     if let Some(grants) = &request.principal.grants {
-        package_grants::judge(request, row, intent, grants)?;
+        package_grants::judge_read(request, row, intent, grants)?;
     }
+    package_limits::judge(request, row, intent)?;
     if required.writes() && *request.app.live.read_only.get() {
         return Err(HttpError::of(&catalogue::READ_ONLY));
     }

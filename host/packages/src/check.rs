@@ -7,6 +7,7 @@ use packhouse_runtime::{Call, Intent, Moved};
 use packhouse_wire::incoming_body::{declared, expects_continue};
 
 use crate::error_response::HttpError;
+use crate::package_limits;
 use crate::plugin_failure::failed;
 use crate::repository_request::RepositoryRequest;
 use crate::select_repositories::SelectedRepositories;
@@ -29,7 +30,9 @@ pub(crate) async fn check(
         return Ok(());
     }
     let SelectedRepositories { target, others, .. } = repositories.clone();
-    let call = Call { target, others, moved, ..Call::new(Arc::clone(&request.head), intent.action) };
+    let packages = package_limits::bounds(request, intent);
+    let of_request = Call::new(Arc::clone(&request.head), intent.action);
+    let call = Call { target, others, moved, packages, ..of_request };
     let checked = Box::pin(request.plugin.check(call)).await;
     let checked = checked.map_err(|error| failed(&request.plugin, "check", &request.head, error))?;
     checked.map_err(HttpError::from)

@@ -273,23 +273,12 @@ impl From<CallError> for HttpError {
             CallError::Busy(_) => Self::of(&catalogue::FORMAT_BUSY),
             CallError::TooMany { retry_after_s } => Self::of(&catalogue::TOO_MANY_ATTEMPTS)
                 .and_header(RETRY_AFTER, HeaderValue::from(retry_after_s)),
-            CallError::OtherPackage(package) => other_package(&[package]),
+            CallError::OtherPackage(refusal) => Self::from(refusal),
             CallError::PolicyDenied(sentence) => Self::with(&catalogue::POLICY_DENIED, &sentence),
             CallError::Advisory(sentence) => Self::with(&catalogue::ADVISORY_MALWARE, &sentence),
             _ => Self::of(&catalogue::INTERNAL),
         }
     }
-}
-
-/// Creates a 403 for a credential that has no access to these packages. If no package is given, the
-/// message names none, and says that the request is outside the credential's packages.
-pub(crate) fn other_package(packages: &[String]) -> HttpError {
-    let named: Vec<&str> = packages.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
-    let about = match named.as_slice() {
-        [] => "anything outside the packages to which it has access".to_owned(),
-        named => format!("the package {}, to which it has no access", named.join(" or ")),
-    };
-    HttpError::with(&catalogue::PACKAGE_NOT_REACHED, &about).of_credential()
 }
 
 impl From<IdTokenRefusal> for HttpError {

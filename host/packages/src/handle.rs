@@ -8,7 +8,7 @@ use packhouse_store::AuditEvent;
 use packhouse_upstream::CallOutcome;
 
 use crate::error_response::HttpError;
-use crate::package_grants;
+use crate::package_limits;
 use crate::plugin_failure::failed;
 use crate::provenance_flag;
 use crate::receive::ReceivedBody;
@@ -61,7 +61,7 @@ async fn call(
         audit: audit_event(request, intent.action),
         services: Services::of(&services),
         for_publish: intent.for_publish,
-        packages: package_grants::bounds(request, intent),
+        packages: package_limits::bounds(request, intent),
         ..Call::new(Arc::clone(&request.head), intent.action)
     };
     let handled = handle_again(&request.plugin, instance, call, &services).await;

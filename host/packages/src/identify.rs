@@ -4,16 +4,20 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use packhouse_store::{LookUp, MemberId, MemberRow, OrganizationId, PUBLISHER_BACKING, Reached, TokenRow};
+use packhouse_store::{
+    LookUp, MemberId, MemberRow, OrganizationId, PUBLISHER_BACKING, Reached, RepositoryRow, TokenRow,
+};
 
 use crate::bearer_scope::BearerScope;
 use crate::credential::PresentedCredential;
 use crate::error_response::HttpError;
-use crate::password_sign_in::{self, SignIn};
+use crate::password_sign_in::{self, PasswordOutcome, SignIn};
 use packhouse_app::App;
 use packhouse_app::publishers::{IdTokenRefusal, IdTokenRequest, PublisherReach};
 use packhouse_app::sso;
-use packhouse_identity::access::{CredentialState, KeyFacts, ResolvedCredential, Rights, TokenFacts};
+use packhouse_identity::access::{
+    CredentialState, KeyFacts, ResolvedCredential, Rights, SUSPENDED, TokenFacts,
+};
 use packhouse_identity::grants::{Grants, id_token_fingerprint};
 use packhouse_identity::permissions::Permissions;
 use packhouse_identity::{self as identity, BearerHolder, Secret};
@@ -81,10 +85,16 @@ pub(crate) async fn identify(app: &App, query: IdentityQuery<'_>) -> Result<Prin
         return Ok(unidentified(facts, ResolvedCredential::Unknown));
     }
     let attempt = SignIn { organization, username: &username, password, peer };
-    match Box::pin(password_sign_in::sign_in(app, attempt)).await? {
-        Some(member) if sso::allows_password(facts.sign_in.as_deref(), &member) => Ok(account(facts, member)),
-        _ => Ok(unidentified(facts, ResolvedCredential::Unknown)),
-    }
+    let outcome = Box::pin(password_sign_in::sign_in(app, attempt)).await?;
+    Ok(match outcome {
+        PasswordOutcome::Right(member) if sso::allows_password(facts.sign_in.as_deref(), &member) => {
+            account(facts, *member)
+        }
+        PasswordOutcome::NeedsToken(reason) => unidentified(facts, ResolvedCredential::Refused(reason)),
+        PasswordOutcome::Right(_) | PasswordOutcome::Wrong => {
+            unidentified(facts, ResolvedCredential::Unknown)
+        }
+    })
 }
 
 /// Identifies the caller by an ID token. After the first check, the server finds the token by its
@@ -163,7 +173,16 @@ async fn by_bearer(
             let still = |member: &MemberRow| {
                 holder.is(member) && sso::allows_password(facts.sign_in.as_deref(), member)
             };
-            member.filter(still).map(|member| account(facts.clone(), member))
+            let member = member.filter(still);
+            let needs_token = match &member {
+                // The password may need a second factor since the bearer was issued.
+                Some(member) => {
+                    let factor = app.store.password_factor(member.id).await?;
+                    password_sign_in::needs_token(factor).is_some()
+                }
+                None => false,
+            };
+            member.filter(|_| !needs_token).map(|member| account(facts.clone(), member))
         }
     };
     Ok(match (principal, bearer) {
@@ -217,15 +236,19 @@ fn unidentified(facts: Arc<LookUp>, presented: ResolvedCredential) -> Principal 
     }
 }
 
-/// Returns the principal of a member's own account.
-fn account(facts: Arc<LookUp>, member: MemberRow) -> Principal {
-    let permissions = Permissions::read(&member.permissions);
-    let rights = facts.repository.as_ref().map(|row| permissions.rights(row.id)).unwrap_or_default();
+/// Returns the principal of a member's own account. The account of a suspended member is refused.
+pub(super) fn account(facts: Arc<LookUp>, member: MemberRow) -> Principal {
+    let rights = |row: &RepositoryRow| Permissions::of_member(&member).rights(row.id, &row.name);
+    let presented = if member.active {
+        ResolvedCredential::Member(facts.repository.as_ref().map(rights).unwrap_or_default())
+    } else {
+        ResolvedCredential::Refused(SUSPENDED)
+    };
     Principal {
         caller: Some(member.email.as_str().into()),
         credential: Some(format!("member:{}", member.id).into()),
         member: Some(Arc::new(member)),
-        ..unidentified(facts, ResolvedCredential::Member(rights))
+        ..unidentified(facts, presented)
     }
 }
 
@@ -239,13 +262,18 @@ fn token(facts: &Arc<LookUp>, credential: &PresentedCredential) -> Option<Princi
     facts.token.as_ref()?;
     let known = DerivedFacts::of(facts);
     let DerivedToken { presented, caller, credential: name, grants } = known.token.as_ref()?;
-    let username = match credential {
+    let username = || match credential {
         PresentedCredential::Basic { username, .. } => Some(username.clone()),
         _ => None,
     };
+    let is_suspended = facts.owner.as_ref().is_some_and(|owner| !owner.active);
     Some(Principal {
         facts: Arc::clone(facts),
-        presented: ResolvedCredential::Token(presented.clone(), username),
+        presented: if is_suspended {
+            ResolvedCredential::Refused(SUSPENDED)
+        } else {
+            ResolvedCredential::Token(presented.clone(), username())
+        },
         caller: Some(Arc::clone(caller)),
         credential: Some(Arc::clone(name)),
         member: facts.owner.clone(),
@@ -257,7 +285,7 @@ fn token(facts: &Arc<LookUp>, credential: &PresentedCredential) -> Option<Princi
 /// Facts that are derived from a look-up. They are the same for all requests with this look-up, and
 /// expensive to compute.
 struct DerivedFacts {
-    /// Permissions of the token's owner.
+    /// Effective permissions of the token's owner.
     permissions: Option<Arc<Permissions>>,
     token: Option<DerivedToken>,
 }
@@ -273,8 +301,7 @@ struct DerivedToken {
 impl DerivedFacts {
     fn of(facts: &LookUp) -> Arc<DerivedFacts> {
         facts.derived.get_or_make(|| {
-            let permissions =
-                facts.owner.as_ref().map(|owner| Arc::new(Permissions::read(&owner.permissions)));
+            let permissions = facts.owner.as_ref().map(|owner| Arc::new(Permissions::of_member(owner)));
             let token = facts.token.as_ref().map(|row| DerivedToken::of(row, facts, permissions.as_deref()));
             Arc::new(DerivedFacts { permissions, token })
         })
@@ -284,12 +311,12 @@ impl DerivedFacts {
 impl DerivedToken {
     /// Derives the facts about a token. `permissions` are those of the token's owner.
     fn of(row: &TokenRow, facts: &LookUp, permissions: Option<&Permissions>) -> DerivedToken {
-        let here = facts.repository.as_ref().map(|repository| repository.id);
-        let owner =
-            permissions.map(|permissions| here.map(|here| permissions.rights(here)).unwrap_or_default());
+        let here = facts.repository.as_ref();
+        let rights = |permissions: &Permissions| here.map(|here| permissions.rights(here.id, &here.name));
+        let owner = permissions.map(|permissions| rights(permissions).unwrap_or_default());
         let grants = row.grants.as_deref().map(grants);
         let (read, write) = match (&grants, here) {
-            (Some(grants), Some(here)) => grants.scope(here),
+            (Some(grants), Some(here)) => grants.scope(here.id),
             _ => (row.scope.read, row.scope.write),
         };
         // The user name of a service key is that of its creator. A legacy token accepts any user
@@ -339,14 +366,22 @@ fn key(facts: &Arc<LookUp>) -> Option<Principal> {
 impl Principal {
     /// Returns the credential, for access decisions about further repositories.
     pub(crate) fn presented_elsewhere(&self) -> PresentedElsewhere {
-        let permissions = match (&self.member, &self.facts.owner) {
+        PresentedElsewhere {
+            presented: self.presented.clone(),
+            permissions: self.permissions(),
+            grants: self.grants.clone(),
+        }
+    }
+
+    /// Returns the effective permissions of the member who signed in or owns the token.
+    pub(crate) fn permissions(&self) -> Option<Arc<Permissions>> {
+        match (&self.member, &self.facts.owner) {
             (None, _) => None,
             (Some(member), Some(owner)) if Arc::ptr_eq(member, owner) => {
                 DerivedFacts::of(&self.facts).permissions.clone()
             }
-            (Some(member), _) => Some(Arc::new(Permissions::read(&member.permissions))),
-        };
-        PresentedElsewhere { presented: self.presented.clone(), permissions, grants: self.grants.clone() }
+            (Some(member), _) => Some(Arc::new(Permissions::of_member(member))),
+        }
     }
 }
 
@@ -363,7 +398,8 @@ impl PresentedElsewhere {
     /// Returns the credential, for the access decision about this repository.
     pub(crate) fn to(&mut self, other: &Reached) -> &ResolvedCredential {
         let permissions = self.permissions.as_ref();
-        let rights = permissions.map(|permissions| permissions.rights(other.row.id)).unwrap_or_default();
+        let rights = |permissions: &Arc<Permissions>| permissions.rights(other.row.id, &other.row.name);
+        let rights = permissions.map(rights).unwrap_or_default();
         match &mut self.presented {
             ResolvedCredential::Token(token, _) => {
                 token.listed = other.reaches;
@@ -374,7 +410,7 @@ impl PresentedElsewhere {
             }
             ResolvedCredential::Key(key) => key.given = other.reaches,
             ResolvedCredential::Member(of_member) => *of_member = rights,
-            ResolvedCredential::Nothing | ResolvedCredential::Unknown => {}
+            ResolvedCredential::Nothing | ResolvedCredential::Unknown | ResolvedCredential::Refused(_) => {}
         }
         &self.presented
     }

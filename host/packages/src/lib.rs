@@ -33,6 +33,8 @@ mod moved;
 mod multipart;
 mod organizations;
 mod package_grants;
+mod package_limits;
+mod package_refusal;
 mod packed_response;
 mod password_sign_in;
 mod plugin_failure;

@@ -121,6 +121,7 @@ mod tests {
             ("/-/user/token/pkh_abc", "", "/-/user/token/***"),
             ("/-/user/token/%70kh_abc/x", "", "/-/user/token/***/x"),
             ("/-/user/token/pkb_abc", "", "/-/user/token/***"),
+            ("/-/user/token/pka_abc", "", "/-/user/token/***"),
             (&poll, "", "/-/v1/login/***"),
             ("/r/-/token/brought-in", "Bearer brought-in", "/r/-/token/***"),
             ("/r/-/token/brought-in", "brought-in", "/r/-/token/***"),

@@ -3,8 +3,9 @@
 
 use http::HeaderName;
 use jiff::Timestamp;
-use packhouse_identity::permissions::{Permission, Permissions};
+use packhouse_identity::permissions::Permission;
 use packhouse_runtime::{Action, Intent, Moved};
+use packhouse_store::RepositoryRow;
 use packhouse_wire::catalogue;
 
 use crate::error_response::HttpError;
@@ -18,17 +19,20 @@ const UNKNOWN: &[u8] = b"unknown";
 const MAX_CLOCK_AHEAD_MS: i64 = 60_000;
 
 /// Returns the earlier publication that the client states. Returns `None` without the header, and
-/// for requests that do not publish. Fails with 403 unless the credential's owner may manage
-/// repositories: other members can publish only with the current time. Fails with 400 for a time
+/// for requests that do not publish. Fails with 403 unless the credential's owner may manage this
+/// repository: other members can publish only with the current time. Fails with 400 for a time
 /// that is malformed, before 1970 or in the future.
 pub(crate) fn moved(request: &RepositoryRequest<'_>, intent: &Intent) -> Result<Option<Moved>, HttpError> {
     let Some(value) = request.parts.headers.get(HEADER).filter(|_| intent.action == Action::Publish) else {
         return Ok(None);
     };
-    let manages = |permissions: &str| Permissions::read(permissions).holds(Permission::ManageRepositories);
-    // This is the member who signed in or owns the token. A key without an owner may not manage
-    // repositories.
-    if !request.principal.member.as_ref().is_some_and(|member| manages(&member.permissions)) {
+    // These are the permissions of the member who signed in or owns the token. A key without an
+    // owner may not manage repositories.
+    let manages = request.principal.permissions().is_some_and(|permissions| {
+        let manages_here = |row: &RepositoryRow| permissions.rights(row.id, &row.name).manage;
+        permissions.holds(Permission::ManageRepositories) || request.found().is_some_and(manages_here)
+    });
+    if !manages {
         return Err(HttpError::of(&catalogue::PUBLISHED_AT_NOT_PERMITTED));
     }
     if value.as_bytes() == UNKNOWN {

@@ -1,5 +1,6 @@
-//! Fresh confirmation for one sensitive action: the member's password, or a new sign-in by the
-//! organization's provider. The portal keeps the fields of the form until then.
+//! Fresh confirmation for one sensitive action: the member's password with the code of the second
+//! factor, if there is one, or a new sign-in by the organization's provider. The portal keeps the
+//! fields of the form until then.
 //!
 //! A form that needs a confirmation either contains the field `Password` and the button `Confirm`
 //! ([`section`]), or leads to a page that contains them ([`check`]). The provider redirects back to
@@ -11,6 +12,7 @@ use http::header::SET_COOKIE;
 use maud::{Markup, html};
 use packhouse_api::error::ApiError;
 use packhouse_api::operations::confirmations::{self, Action, Confirmation};
+use packhouse_api::operations::second_factor::{self, SecondFactorState};
 use packhouse_api::operations::sso;
 use packhouse_api::portal;
 use packhouse_identity::Secret;
@@ -21,6 +23,22 @@ use crate::fields::Fields;
 use crate::frame::{self, Sheet};
 use crate::page_context::PageContext;
 use crate::{PageResult, draft, fault, parts};
+
+/// Field for the code of a second factor.
+pub(crate) const CODE: Text<'static> = Text {
+    label: "Code",
+    name: "code",
+    kind: "",
+    hint: "The code of your authenticator app, or a recovery code.",
+    autocomplete: "one-time-code",
+    required: true,
+    first: "",
+};
+
+/// Returns the code of a second factor in a form; `None` if it is empty.
+pub(crate) fn code(fields: &Fields) -> Option<Secret> {
+    Some(fields.text("code")).filter(|code| !code.is_empty()).map(Secret::new)
+}
 
 /// Result of looking for a confirmation in a form.
 pub(crate) enum ConfirmationCheck {
@@ -72,7 +90,8 @@ pub(crate) async fn take(ctx: &PageContext, action: Action) -> Result<Confirmati
         Some(token) => Ok(Confirmation::Token(token)),
         None => {
             let password = Secret::new(ctx.form.get("password").unwrap_or_default());
-            let confirmed = confirmations::confirm_by_password(&ctx.actor, action, password).await?;
+            let code = code(&ctx.form);
+            let confirmed = confirmations::confirm_by_password(&ctx.actor, action, password, code).await?;
             Ok(Confirmation::Token(confirmed.token))
         }
     }
@@ -185,8 +204,13 @@ pub(crate) async fn section(
         required: true,
         ..Text::default()
     };
+    let needs_code = matches!(second_factor::state(&ctx.actor).await?, SecondFactorState::Confirmed { .. });
     let inputs = html! {
-        @if !member.password_hash.is_empty() || provider.is_none() { (filled.text(password)) p { (confirm) } }
+        @if !member.password_hash.is_empty() || provider.is_none() {
+            (filled.text(password))
+            @if needs_code { (filled.text(CODE)) }
+            p { (confirm) }
+        }
         @if let Some(url) = &provider { p { a.button href=(url) { "Confirm with your organization's sign-in" } } }
     };
     Ok(Section { markup: filled.with_error(inputs), issuer })
@@ -194,8 +218,13 @@ pub(crate) async fn section(
 
 /// Returns whether a refusal is about the confirmation, not about the rest of the form.
 pub(crate) fn is_about_confirmation(wrong: &ApiError) -> bool {
-    let codes =
-        ["invalid_credentials", "too_many_attempts", "step_up_required", "missing_confirmation_token"];
+    let codes = [
+        "invalid_credentials",
+        "second_factor_required",
+        "too_many_attempts",
+        "step_up_required",
+        "missing_confirmation_token",
+    ];
     wrong.code().is_some_and(|code| codes.contains(&code.code))
 }
 

@@ -1,5 +1,5 @@
 //! Form fields saved while the member signs in. They are sealed in a cookie for ten minutes and
-//! never contain the member's own password.
+//! never contain the member's own password or code.
 
 use http::{HeaderMap, HeaderValue};
 use packhouse_api::error::ApiError;
@@ -19,7 +19,7 @@ const SECONDS: i64 = 10 * 60;
 /// attributes.
 const MAX_SEALED_BYTES: usize = 3800;
 /// Fields that are never saved.
-const NEVER_STORED: [&str; 4] = ["csrf", "once", "password", "current_password"];
+const NEVER_STORED: [&str; 5] = ["csrf", "once", "password", "current_password", "code"];
 
 /// Saved fields of a form.
 #[derive(Deserialize, Serialize)]

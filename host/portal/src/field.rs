@@ -194,6 +194,17 @@ impl<'a> Filled<'a> {
     /// An expiry: the end of a day, or never. The initial value is `days` after `now`, or empty for
     /// `None`.
     pub(crate) fn expires(&self, now: i64, days: Option<i64>, hint: &str) -> Markup {
+        let never = html! { label.check { input type="checkbox" name="never" value="yes" checked[self.fields.has("never")] data-never="expires"; "Never" } };
+        self.expiry_date(now, days, hint, &never)
+    }
+
+    /// An expiry that cannot be never: the end of a day, by default `days` after `now`.
+    pub(crate) fn required_expiry(&self, now: i64, days: Option<i64>, hint: &str) -> Markup {
+        self.expiry_date(now, days, hint, &Markup::default())
+    }
+
+    /// The date field of an expiry. `beside` is the content next to the field.
+    fn expiry_date(&self, now: i64, days: Option<i64>, hint: &str, beside: &Markup) -> Markup {
         let wrong = self.wrong("expires");
         let first = days.map(|days| dates::day(now + days * DAY_MS)).unwrap_or_default();
         let described = described("expires", wrong.is_some(), !hint.is_empty());
@@ -204,7 +215,7 @@ impl<'a> Filled<'a> {
                 div.inline {
                     input id="expires" name="expires" type="date" value=(self.fields.get("expires").unwrap_or(&first))
                         aria-invalid=[wrong.is_some().then_some("true")] aria-describedby=[described];
-                    label.check { input type="checkbox" name="never" value="yes" checked[self.fields.has("never")] data-never="expires"; "Never" }
+                    (beside)
                 }
                 @if !hint.is_empty() { p.hint id="expires-hint" { (hint) } }
             }
@@ -238,8 +249,13 @@ fn described(name: &str, wrong: bool, hint: bool) -> Option<String> {
 /// Returns the fields that an error code is about.
 fn fields_of(code: &str) -> &'static [&'static str] {
     match code {
-        "invalid_name" | "invalid_repository_name" | "repository_already_exists" => &["name"],
-        "invalid_scope" => &["scope"],
+        "invalid_name"
+        | "invalid_repository_name"
+        | "repository_already_exists"
+        | "invalid_team_name"
+        | "team_already_exists"
+        | "service_account_already_exists" => &["name"],
+        "invalid_scope" => &["scope", "scopes"],
         "invalid_token_format" | "invalid_format" | "invalid_service_key_format" => &["format"],
         "invalid_kind" => &["kind"],
         "invalid_upstream" => &["upstream"],
@@ -248,13 +264,16 @@ fn fields_of(code: &str) -> &'static [&'static str] {
         "invalid_packages" => &["packages"],
         "invalid_members" => &["members"],
         "missing_repo_ids" | "repo_access_denied" | "repo_backing_scope_mismatch" => &["repositories"],
-        "missing_expires_at" | "invalid_expires_at" | "expires_at_in_past" | "service_key_must_expire" => {
-            &["expires"]
-        }
+        "missing_expires_at"
+        | "invalid_expires_at"
+        | "expires_at_in_past"
+        | "service_key_must_expire"
+        | "api_token_must_expire" => &["expires"],
         "invalid_overlap_hours" | "overlap_exceeds_expiry" | "overlap_exceeds_scheduled_end" => {
             &["overlap_hours"]
         }
         "invalid_credentials" | "too_many_attempts" => &["password"],
+        "second_factor_required" | "invalid_code" => &["code"],
         "organization_required" => &["organization"],
         "user_already_exists" => &["email"],
         _ => &[],

@@ -7,6 +7,7 @@ use maud::{DOCTYPE, Markup, html};
 use packhouse_identity::permissions::Permission::{
     ManageMembers, ManageOwnerAccount, ManageRepositories, ManageServer, ManageSubscribers,
 };
+use packhouse_identity::permissions::RepositoryAction;
 
 use crate::assets::{ICON, SCRIPT, STYLE};
 use crate::page_context::PageContext;
@@ -81,7 +82,9 @@ fn brand() -> Markup {
 /// Returns the pages in the navigation that the member can use.
 fn navigation(ctx: &PageContext) -> Vec<(&'static str, &'static str)> {
     let owner = ctx.holds(ManageOwnerAccount);
-    let writes = ctx.actor.permissions().repositories.iter().any(|one| one.actions.len() > 1);
+    let members = ctx.holds(ManageMembers);
+    let reads = |action: &RepositoryAction| *action == RepositoryAction::Read;
+    let writes = ctx.actor.permissions().repositories.iter().any(|one| !one.actions.iter().all(reads));
     let all = [
         (true, "/repositories", "Repositories"),
         (true, "/search", "Search"),
@@ -89,12 +92,17 @@ fn navigation(ctx: &PageContext) -> Vec<(&'static str, &'static str)> {
         (owner || writes, "/service-keys", "Service keys"),
         (ctx.holds(ManageSubscribers), "/subscribers", "Subscribers"),
         (ctx.holds(ManageSubscribers), "/subscriber-groups", "Subscriber groups"),
-        (owner || ctx.holds(ManageMembers), "/members", "Members"),
+        (true, "/api-tokens", "API tokens"),
+        (owner || members, "/members", "Members"),
+        (members, "/teams", "Teams"),
+        (members, "/service-accounts", "Service accounts"),
+        (true, "/access", "Access"),
         (owner, "/formats", "Formats"),
         (owner, "/audit", "Audit"),
         (ctx.holds(ManageServer), "/jobs", "Jobs"),
         (ctx.holds(ManageServer), "/backups", "Backups"),
         (owner || ctx.holds(ManageRepositories), "/organization", "Organization"),
+        (owner, "/settings/sign-in", "Sign-in"),
     ];
     all.into_iter().filter(|(visible, ..)| *visible).map(|(_, path, name)| (path, name)).collect()
 }
@@ -116,6 +124,10 @@ fn done_message(what: &str) -> Option<&'static str> {
         }
         "revoked" => "Revoked. It can no longer be used.",
         "purged" => "Purged.",
+        "added" => "Added.",
+        "removed" => "Removed.",
+        "suspended" => "Suspended. The account is refused from now on.",
+        "reactivated" => "Reactivated.",
         "ended" => "The session has ended.",
         _ => return None,
     })

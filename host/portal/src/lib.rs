@@ -80,7 +80,7 @@ async fn no_such_page(request: Request) -> Response {
     if is_for_browser(&request) {
         visit::with_request_id(fault::guest_error_page(&error), &id)
     } else {
-        error.into_answer(&id)
+        error.into_answer_at(request.uri().path(), &id)
     }
 }
 

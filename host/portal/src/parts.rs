@@ -25,9 +25,10 @@ pub(crate) fn hidden(name: &str, value: &str) -> Markup {
     html! { input type="hidden" name=(name) value=(value); }
 }
 
-/// Submitted fields as hidden fields, without the member's own password.
+/// Submitted fields as hidden fields, without the member's own password and code.
 pub(crate) fn hidden_fields(fields: &Fields) -> Markup {
-    let own = |name: &str| matches!(name, "csrf" | "once" | "password" | "current_password" | "confirm");
+    let own =
+        |name: &str| matches!(name, "csrf" | "once" | "password" | "current_password" | "code" | "confirm");
     html! { @for (name, value) in fields.0.iter().filter(|(name, _)| !own(name)) { (hidden(name, value)) } }
 }
 

@@ -11,6 +11,8 @@ use subtle::ConstantTimeEq as _;
 
 /// Cookie of forms without a session: sign-in, invitation and password reset.
 pub(crate) const FORM: &str = "packhouse_form";
+/// Page where a member sets up a second factor.
+pub(crate) const SECOND_FACTOR: &str = "/account/second-factor";
 /// Lifetime of that cookie in seconds.
 pub(crate) const FORM_SECONDS: i64 = 12 * 60 * 60;
 /// Paths of forms that also work while the server is read-only.
@@ -35,6 +37,12 @@ pub(crate) fn may_change(app: &App, path: &str) -> Result<(), ApiError> {
         return Err(ApiError::from(&catalogue::READ_ONLY));
     }
     Ok(())
+}
+
+/// Returns whether a member who must set up a second factor first may see this page, or may send its
+/// form: to see the account, to set one up, and to sign out.
+pub(crate) fn works_without_second_factor(path: &str, sends: bool) -> bool {
+    matches!(path, SECOND_FACTOR | "/sign-out") || (path == "/account" && !sends)
 }
 
 /// Checks the form of a visitor without a session against the cookie that its page has set.

@@ -12,12 +12,12 @@ use http::HeaderValue;
 use http::header::SET_COOKIE;
 use http::request::Parts;
 use packhouse_api::error::ApiError;
-use packhouse_api::operations::{Actor, CheckedRights, Origin, in_service, session_name};
+use packhouse_api::operations::{Actor, CheckedRights, Origin, in_service, second_factor};
 use packhouse_api::portal::Visitor;
 use packhouse_api::{address, forms};
 use packhouse_store::Refusal;
-use packhouse_wire::request_id;
 use packhouse_wire::site::Site;
+use packhouse_wire::{catalogue, request_id};
 
 use crate::fields::Fields;
 use crate::page_context::{PageContext, see_other};
@@ -111,7 +111,7 @@ pub(crate) fn count(ctx: &PageContext, error: &ApiError) {
     let refusal = Refusal {
         organization: Some(actor.organization()),
         actor: actor.member().email.clone(),
-        credential: session_name(actor.session()),
+        credential: actor.credential().name(),
         address: actor.address.to_string(),
         code: code.code.to_owned(),
     };
@@ -144,7 +144,8 @@ pub(crate) fn origin(portal: &Portal, parts: &Parts) -> Origin {
 }
 
 /// Authenticates a request and reads its form. The error is the response for a visitor without a
-/// session, or for a form that did not come from this host.
+/// session, for one who must set up a second factor first, or for a form that did not come from
+/// this host.
 async fn build_context(
     portal: &Arc<Portal>,
     request: Request,
@@ -174,12 +175,20 @@ async fn build_context(
         if let Some(visitor) = &visitor {
             policy::check_member_form(&app, visitor, &parts.headers, form.text("csrf")).map_err(alone)?;
         } else if !policy::is_own(&app, &parts.headers) {
-            return Err(alone(ApiError::from(&packhouse_wire::catalogue::CSRF_REFUSED)));
+            return Err(alone(ApiError::from(&catalogue::CSRF_REFUSED)));
         }
     } else if query.has("draft") || query.has("confirmed") {
         form = draft::load(&app, &parts.headers, &path).unwrap_or_default();
     }
     let Some(visitor) = visitor else { return Err(to_sign_in(portal, &parts, sends.then_some(&form))) };
+    if !policy::works_without_second_factor(&path, sends) {
+        match second_factor::is_missing(&app, &visitor.caller).await {
+            Ok(false) => {}
+            Ok(true) if sends => return Err(alone(ApiError::from(&catalogue::SECOND_FACTOR_NOT_SET_UP))),
+            Ok(true) => return Err(with_request_id(see_other(policy::SECOND_FACTOR), &id)),
+            Err(error) => return Err(alone(error.naming_the_part(&app.store).await)),
+        }
+    }
     let csrf = visitor.csrf();
     let actor = Actor::new(origin, visitor.caller, CheckedRights::default());
     let headers = parts.headers;

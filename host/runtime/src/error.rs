@@ -6,6 +6,7 @@ use std::time::Duration;
 use packhouse_store::StoreError;
 
 use crate::component_file::component_name;
+use crate::package_bounds::PackageRefusal;
 
 /// Reason why a call gave no answer of the plugin. The text of each is for the log. A client gets a
 /// 500, or a 503 for [`CallError::Busy`] and [`CallError::Store`], or a 429 for
@@ -46,10 +47,9 @@ pub enum CallError {
         /// Seconds until a retry may succeed.
         retry_after_s: u64,
     },
-    /// The caller's credential has no access to a package of a commit. Holds its name, or is empty
-    /// if the commit names none.
-    #[error("the credential has no access to the package {0:?}")]
-    OtherPackage(String),
+    /// The caller's credential may not write a package of a commit, or the commit names none.
+    #[error("the credential may not write these packages: {:?}", .0.packages)]
+    OtherPackage(PackageRefusal),
     /// A policy refuses the call. Holds a sentence for the caller.
     #[error("a policy denies it: {0}")]
     PolicyDenied(String),

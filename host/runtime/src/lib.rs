@@ -76,9 +76,9 @@ pub use engine::EngineOptions;
 pub use error::{CallError, LoadError};
 pub use joined::{Cut, Joined, JoinedPart};
 pub use load::parallel_compilations;
-pub use package_bounds::PackageBounds;
+pub use package_bounds::{LimitKind, PackageBounds, PackageLimit, PackageRefusal};
 pub use packhouse_names::{
-    AffectedVersions, Folding, JudgedReleases, NamePatterns, Place, Release, ReleaseVerdict,
+    AffectedVersions, Folding, JudgedReleases, NamePatterns, Place, Release, ReleaseVerdict, glob_match,
 };
 pub use plugin::{MAX_COMPARED, Plugin};
 pub use plugin_set::{Awaited, AwaitedComponents, PluginSet};

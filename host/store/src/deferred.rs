@@ -3,7 +3,7 @@
 
 use crate::boxed;
 use crate::error::StoreError;
-use crate::ids::{AccessKeyId, CacheName, RepositoryId, TokenId, now_ms};
+use crate::ids::{AccessKeyId, ApiTokenId, CacheName, RepositoryId, TokenId, now_ms};
 use crate::store::Store;
 use crate::write_behind::{
     Count, Downloaded, Downloads, Refusal, RefusalsOfMinute, UsedAnswer, UsedCredential,
@@ -22,8 +22,15 @@ impl Store {
         self.inner.used_credentials.add(UsedCredential::Key(id), now);
     }
 
-    /// Writes the uses from [`Store::token_used`] and [`Store::access_key_used`]. If this fails
-    /// with `Unavailable`, the uses stay pending for the next call.
+    /// Records that an API token was used at `now` (ms since 1970), as [`Store::token_used`] does
+    /// for a token.
+    pub fn api_token_used(&self, id: ApiTokenId, now: i64) {
+        self.inner.used_credentials.add(UsedCredential::ApiToken(id), now);
+    }
+
+    /// Writes the uses from [`Store::token_used`], [`Store::access_key_used`] and
+    /// [`Store::api_token_used`]. If this fails with `Unavailable`, the uses stay pending for the
+    /// next call.
     #[boxed]
     pub async fn write_token_use(&self) -> Result<(), StoreError> {
         self.inner.used_credentials.flush().await

@@ -42,6 +42,10 @@ ids! {
     MemberId,
     /// Id of a token or service key.
     TokenId,
+    /// Id of a team of members.
+    TeamId,
+    /// Id of an API token.
+    ApiTokenId,
     /// Id of an owner of access keys: a subscriber or a group of subscribers.
     KeyOwnerId,
     /// Id of an access key.

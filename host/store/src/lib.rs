@@ -89,9 +89,9 @@ pub use fetches::{Days, FetchedVersions};
 pub use fsck::{DatabaseFacts, examine_blobs, examine_database, known_schema};
 pub use gc::Collected;
 pub use ids::{
-    AccessKeyId, AttestationId, CacheName, DeliveryId, ExceptionId, KeyOwnerId, MemberId, OrganizationId,
-    PolicyId, PublisherId, RecordingId, RecordingSetId, RepositoryId, RuleId, RunId, TokenId, TrashId,
-    WebhookId, now_ms,
+    AccessKeyId, ApiTokenId, AttestationId, CacheName, DeliveryId, ExceptionId, KeyOwnerId, MemberId,
+    OrganizationId, PolicyId, PublisherId, RecordingId, RecordingSetId, RepositoryId, RuleId, RunId, TeamId,
+    TokenId, TrashId, WebhookId, now_ms,
 };
 pub use names::PackageName;
 pub use packages::PackageSummary;

@@ -148,8 +148,9 @@ impl Upstreams {
         lock(&self.clients).values_mut().for_each(|known| known.connection = 0);
     }
 
-    /// Creates the session of a call of this plugin. `ordering` is the plugin that the format runs;
-    /// it compares versions with the versions in advisories.
+    /// Creates the session of a call of this plugin. `ordering` compares versions with the versions
+    /// in advisories; it is the plugin that is active for the format, which may be another version
+    /// of `plugin`.
     pub fn session(&self, plugin: &Plugin, ordering: Option<Arc<Plugin>>) -> Arc<UpstreamSession> {
         let (description, max_calls) = (plugin.description(), plugin.concurrency());
         let mut slots = lock(&self.wait_slots);

@@ -84,8 +84,8 @@ impl Format for Cargo {
         router.put("/api/v1/crates/{name}/owners", Plan::publish, owners::refuse);
         router.delete("/api/v1/crates/{name}/owners", Plan::publish, owners::refuse);
         router.get("/api/v1/crates/{name}/{version}/download", download::plan, download::get);
-        router.delete("/api/v1/crates/{name}/{version}/yank", Plan::publish, yank::yank);
-        router.put("/api/v1/crates/{name}/{version}/unyank", Plan::publish, yank::unyank);
+        router.delete("/api/v1/crates/{name}/{version}/yank", yank::plan, yank::yank);
+        router.put("/api/v1/crates/{name}/{version}/unyank", yank::plan, yank::unyank);
         router.get("/{first}/{name}", index::plan, index::get);
         router.get("/{first}/{second}/{name}", index::plan, index::get);
     }

@@ -3,8 +3,19 @@
 use crate::busy;
 use crate::name::Name;
 use crate::records::{self, VersionRecord, missing, missing_version};
-use packhouse_sdk::{Context, Expectation, Failure, Params, Repository, Request, Response, Step, Version};
+use packhouse_sdk::{
+    Context, Expectation, Failure, Intent, Params, Repository, Request, Response, Step, Version,
+};
 use serde_json::json;
+
+pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
+    let spelling = params.segment("name");
+    let intent = Intent::publish().subject(spelling);
+    Ok(match Name::new(spelling) {
+        Some(name) => intent.about_package(name.as_str()),
+        None => intent,
+    })
+}
 
 pub(crate) fn yank(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {
     answer(cx, params, true)

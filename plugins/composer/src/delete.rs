@@ -8,7 +8,8 @@ use packhouse_sdk::{
 };
 
 pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
-    Ok(Intent::delete().subject(format!("{} {}", name::of(params), params.joined("version"))))
+    let name = name::of(params);
+    Ok(name::about(Intent::delete(), &name).subject(format!("{name} {}", params.joined("version"))))
 }
 
 /// `DELETE /packages/VENDOR/PACKAGE/VERSION`.

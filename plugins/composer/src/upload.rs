@@ -47,7 +47,7 @@ pub(crate) fn plan_file(request: &Request, params: &Params<'_>) -> Result<Intent
 }
 
 pub(crate) fn plan_named(request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
-    Ok(intent(request).subject(name::of(params)))
+    Ok(name::about(intent(request), &name::of(params)))
 }
 
 /// `PUT` and `POST` of a package's zip.

@@ -17,7 +17,12 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
     if target == PathTarget::Folder(String::new()) {
         return Err(bad("A repository cannot be deleted here; give the path of a file or folder"));
     }
-    Ok(Intent::delete().subject(target.subject()))
+    let intent = Intent::delete().subject(target.subject());
+    Ok(match &target {
+        PathTarget::File(file) => intent.about_package(path::package(path::split(file).0)),
+        // The folder may contain further folders, each of which is a package.
+        PathTarget::Folder(_) => intent,
+    })
 }
 
 pub(crate) fn delete(cx: &Context, request: &Request, _params: &Params<'_>) -> Result<Response, Failure> {

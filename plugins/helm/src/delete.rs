@@ -8,7 +8,9 @@ use packhouse_sdk::{
 use serde_json::json;
 
 pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
-    Ok(Intent::delete().subject(format!("{} {}", params.segment("name"), params.segment("version"))))
+    let chart = params.segment("name");
+    let intent = Intent::delete().subject(format!("{chart} {}", params.segment("version")));
+    Ok(if name::is_name(chart) { intent.about_package(chart) } else { intent })
 }
 
 pub(crate) fn plan_file(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {

@@ -233,6 +233,7 @@ fn sign(repository: &Repository, signature: &Blob, file_name: Option<&str>) -> R
         }
         let record = ChartRecord { provenance: Some(digest.clone()), ..existing.value.clone() };
         change.put_json(&key, &record, Expectation::Revision(existing.revision), &record.blobs())?;
+        change.about_package(&record.chart.name);
         Ok(Step::Commit(()))
     })?;
     saved()

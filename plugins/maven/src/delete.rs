@@ -3,7 +3,9 @@
 
 use crate::answer::{bad_path, missing, parse};
 use crate::hosted::is_folder;
-use crate::layout::{BadPath, FilePath, METADATA, PREFIXES, PathTarget, VersionFile, join};
+use crate::layout::{
+    BadPath, FilePath, METADATA, PREFIXES, PathTarget, VersionFile, join, packages_of_folder,
+};
 use crate::records::{self, PendingChecksums};
 use crate::{busy, index};
 use packhouse_sdk::{
@@ -24,10 +26,14 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
             refused("A repository cannot be deleted here; give the path of a file or folder")
         }
         PathTarget::Prefixes => refused(&format!("{PREFIXES} is generated and cannot be deleted")),
-        _ => Ok(target
-            .packages()
-            .into_iter()
-            .fold(Intent::delete().subject(target.subject()), Intent::about_package)),
+        _ => {
+            let packages = match &target {
+                PathTarget::Folder(folder) => packages_of_folder(folder),
+                target => target.packages(),
+            };
+            let intent = Intent::delete().subject(target.subject());
+            Ok(packages.into_iter().fold(intent, Intent::about_package))
+        }
     }
 }
 

@@ -134,10 +134,7 @@ impl PathTarget {
         match self {
             Self::Checksum(of, _) => of.packages(),
             Self::File(FilePath { item: Some(item), .. }) => vec![item.name()],
-            Self::File(file) => {
-                let (parent, _) = file.folder().rsplit_once('/').unwrap_or_default();
-                [artifact(file.folder()), artifact(parent)].into_iter().flatten().collect()
-            }
+            Self::File(file) => packages_of_folder(file.folder()),
             Self::Metadata(folder) => {
                 // The metadata of a snapshot is in the folder of its version.
                 let folder = match folder.rsplit_once('/') {
@@ -149,6 +146,23 @@ impl PathTarget {
             Self::Folder(_) | Self::Prefixes => Vec::new(),
         }
     }
+
+    /// Returns true for metadata and for a checksum of metadata. The metadata of a group belongs to
+    /// no artifact, although its path looks like that of an artifact.
+    pub(crate) fn is_metadata(&self) -> bool {
+        match self {
+            Self::Metadata(_) => true,
+            Self::Checksum(of, _) => of.is_metadata(),
+            Self::Folder(_) | Self::Prefixes | Self::File(_) => false,
+        }
+    }
+}
+
+/// The artifacts that the content of a folder may belong to: the folder may be that of an artifact,
+/// or that of a version.
+pub(crate) fn packages_of_folder(folder: &str) -> Vec<String> {
+    let (parent, _) = folder.rsplit_once('/').unwrap_or_default();
+    [artifact(folder), artifact(parent)].into_iter().flatten().collect()
 }
 
 /// The artifact of a folder, as `group:artifact`.
@@ -352,6 +366,8 @@ mod tests {
         assert_eq!(PathTarget::parse(&[]).unwrap(), PathTarget::Folder(String::new()));
         let PathTarget::Checksum(of, Algorithm::Sha1) = parse("g/lib/1/lib-1.jar.sha1") else { panic!() };
         assert_eq!(of.subject(), "g:lib:1");
+        assert!(parse("g/maven-metadata.xml.sha1").is_metadata());
+        assert!(!parse("g/a/1/a-1.jar.md5").is_metadata());
         let PathTarget::Checksum(of, _) = parse("x.jar.sha1.md5") else { panic!() };
         assert!(matches!(*of, PathTarget::Checksum(..)));
         assert!(matches!(parse("x/.sha1"), PathTarget::File(_)));

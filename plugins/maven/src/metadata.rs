@@ -70,6 +70,16 @@ impl MavenMetadata {
             && self.plugin_names() == stored.plugin_names()
     }
 
+    /// Returns true if the document lists plugins and nothing else, as that of a group does.
+    pub(crate) fn is_of_group(&self) -> bool {
+        let versions = [&self.version, &self.latest, &self.release, &self.timestamp, &self.build];
+        !self.plugins.is_empty()
+            && self.versions.is_empty()
+            && self.files.is_empty()
+            && self.artifact.is_none()
+            && versions.into_iter().all(Option::is_none)
+    }
+
     /// Compares the newest builds. If `stored` has no timestamp, the number of the build does not
     /// matter.
     fn has_same_build(&self, stored: &Self) -> bool {
@@ -153,6 +163,20 @@ mod tests {
         ] {
             assert_eq!(updated_ms(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn the_document_of_a_group_lists_only_plugins() {
+        let of_group = MavenMetadata {
+            group: Some("g".into()),
+            plugins: vec![MavenPlugin::default()],
+            updated: Some("20261121050140".into()),
+            ..MavenMetadata::default()
+        };
+        assert!(of_group.is_of_group());
+        assert!(!MavenMetadata::default().is_of_group() && !artifact(&["1.0"]).is_of_group());
+        let both = MavenMetadata { plugins: of_group.plugins, ..artifact(&["1.0"]) };
+        assert!(!both.is_of_group());
     }
 
     #[test]

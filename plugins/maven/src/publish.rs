@@ -8,6 +8,7 @@ use crate::layout::{BadPath, FileKind, FilePath, PREFIXES, PathTarget, VersionFi
 use crate::metadata::{self, BadMetadata, MavenMetadata, MavenPlugin};
 use crate::records::{self, FileRecord, PendingChecksums, PluginRecord};
 use crate::statements::{self, SignatureRole};
+use crate::version::is_snapshot;
 use crate::{FILE_LIMIT, busy, licence};
 use packhouse_sdk::{
     Blob, Context, Digest, Entry, Expectation, Failure, Intent, Outcome, Params, ReadAt, Redeploy,
@@ -28,6 +29,8 @@ pub(crate) fn plan(request: &Request, _params: &Params<'_>) -> Result<Intent, Fa
         .packages()
         .into_iter()
         .fold(Intent::publish().subject(target.subject()), Intent::about_package);
+    // Only its content shows whether metadata is that of an artifact or that of a group.
+    let intent = if target.is_metadata() { intent.many_packages() } else { intent };
     match &target {
         PathTarget::Folder(_) => {
             Err(bad_path(BadPath("The path of a file must not end with a slash".to_owned())))
@@ -347,7 +350,7 @@ fn store_pending(
 
 /// Stores an uploaded document, which is served as long as it agrees with the stored files. The
 /// plugins of a group are known only from uploaded documents. Each plugin that the document names
-/// therefore gets a record, too.
+/// therefore gets a record, too. A document that is not a group's belongs to the folder's artifact.
 fn put_metadata(cx: &Context, folder: &str, body: &Blob) -> Result<Response, Failure> {
     let (repository, now) = (cx.target()?, cx.now());
     let bytes = body.read_all(metadata::LIMIT)?;
@@ -355,7 +358,13 @@ fn put_metadata(cx: &Context, folder: &str, body: &Blob) -> Result<Response, Fai
     if sent.plugins.len() > PLUGINS {
         return Err(bad_metadata(&format!("it names more than {PLUGINS} plugins")));
     }
+    let is_of_group = sent.is_of_group() && may_be_group(repository, folder)?;
     let mut change = repository.begin()?;
+    if !is_of_group {
+        for artifact in PathTarget::Metadata(folder.to_owned()).packages() {
+            change.about_package(&artifact);
+        }
+    }
     change.put(&records::metadata(folder), &bytes, Expectation::Anything, &[]);
     change.put(&records::touched(folder), &records::time(now), Expectation::Anything, &[]);
     for plugin in &sent.plugins {
@@ -367,6 +376,14 @@ fn put_metadata(cx: &Context, folder: &str, body: &Blob) -> Result<Response, Fai
         Outcome::Applied(_) => Ok(Response::created()),
         _ => Err(busy()),
     }
+}
+
+/// Returns false for the folder of an artifact with versions, and for that of a snapshot: their
+/// metadata belongs to the artifact, whatever the document says.
+fn may_be_group(repository: &Repository, folder: &str) -> Result<bool, Failure> {
+    let name = folder.rsplit('/').next().unwrap_or_default();
+    let mut versions = repository.keys(records::versions(folder)).page(1);
+    Ok(!is_snapshot(name) && versions.next().transpose()?.is_none())
 }
 
 fn check_plugin(folder: &str, plugin: &MavenPlugin) -> Result<(), Failure> {

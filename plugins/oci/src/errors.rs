@@ -31,6 +31,7 @@ fn words() -> Vec<(&'static str, RefusalWords)> {
         ),
         ("quota_exceeded", new("DENIED", "{sentence}").status(403)),
         ("policy_denied", new("DENIED", "{sentence}").status(403)),
+        ("scope_mismatch_package", new("DENIED", "{sentence}").status(403)),
         // The sentence is the operator's text, which clients print.
         ("rate_limited", new("TOOMANYREQUESTS", "{sentence}").status(429)),
         ("maintenance", new("UNAVAILABLE", "{sentence}").status(503).members(json!({"code": "{host_code}"}))),

@@ -13,7 +13,7 @@ use packhouse_sdk::{
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) fn plan(_request: &Request, params: &Params<'_>) -> Result<Intent, Failure> {
-    Ok(Intent::delete().subject(params.segment("file")))
+    Ok(name::about(Intent::delete().subject(params.segment("file")), params))
 }
 
 pub(crate) fn delete(cx: &Context, _request: &Request, params: &Params<'_>) -> Result<Response, Failure> {

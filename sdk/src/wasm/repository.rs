@@ -198,6 +198,10 @@ impl HostTransaction for TransactionHandle {
         self.0.document(&convert::document(document));
     }
 
+    fn about_package(&mut self, name: &str) {
+        self.0.about_package(name);
+    }
+
     fn commit(self: Box<Self>) -> Result<Outcome, Error> {
         wit::records::Transaction::commit(self.0).map(convert::outcome).map_err(convert::error)
     }

@@ -25,11 +25,13 @@ pub(crate) struct MemoryTransaction {
     repository: String,
     changes: Vec<(String, Expectation, Change)>,
     catalog: Vec<CatalogChange>,
+    /// Packages that the change names. The memory host limits no credential to packages.
+    about: Vec<String>,
 }
 
 impl MemoryTransaction {
     pub(crate) fn new(rights: Rights, repository: String) -> Self {
-        Self { rights, repository, changes: Vec::new(), catalog: Vec::new() }
+        Self { rights, repository, changes: Vec::new(), catalog: Vec::new(), about: Vec::new() }
     }
 
     /// Adds a change. A key has at most one change; a later change replaces the earlier one.
@@ -41,7 +43,7 @@ impl MemoryTransaction {
     /// Checks the limits of a commit.
     fn check(&self) -> Result<(), Error> {
         let invalid = |text: String| Err(Error::Invalid(text));
-        if self.changes.len() + self.catalog.len() > MAX_CHANGES {
+        if self.changes.len() + self.catalog.len() + self.about.len() > MAX_CHANGES {
             return invalid(format!("more than {MAX_CHANGES} changes in one commit"));
         }
         let statements = self.catalog.iter().filter_map(|change| match change {
@@ -155,6 +157,10 @@ impl HostTransaction for MemoryTransaction {
 
     fn document(&mut self, document: &VersionDocument) {
         self.catalog.push(CatalogChange::Document(document.clone()));
+    }
+
+    fn about_package(&mut self, name: &str) {
+        self.about.push(name.to_owned());
     }
 
     fn commit(self: Box<Self>) -> Result<Outcome, Error> {

@@ -74,6 +74,7 @@ impl World {
                     backing_repository: None,
                     repositories: vec![repository.id],
                     expires_at: None,
+                    packages: None,
                 };
                 made.push((store.create_token(owner.organization, token, None).await.unwrap(), secret));
             }

@@ -37,6 +37,7 @@ fn make_tokens(server: &Server, database_url: Option<String>) -> Vec<String> {
             backing_repository: None,
             repositories: vec![repository.id],
             expires_at: None,
+            packages: None,
         };
         let tokens = secrets.iter().map(token).collect();
         assert_eq!(store.import_tokens(owner.organization, tokens, None).await.unwrap(), TOKENS as u64);

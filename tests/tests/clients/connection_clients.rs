@@ -8,6 +8,7 @@ use packhouse_tests::clients::{has, run};
 use packhouse_tests::docker::Docker;
 use packhouse_tests::go::Go;
 use packhouse_tests::images::ImageRepository;
+use packhouse_tests::long;
 use packhouse_tests::npm::{Js, NpmRepository, Tool};
 use packhouse_tests::python::{Home, PythonRepository};
 use packhouse_tests::said::ConnectionTexts;
@@ -27,6 +28,9 @@ const YARN_4: &str =
 
 #[test]
 fn pnpm_yarn_and_bun_work_with_the_pasted_settings() {
+    if !long() {
+        return;
+    }
     let server = Server::start();
     let repository = NpmRepository::create(&server, "js");
     let texts = ConnectionTexts::of(&server, &repository.id, &repository.token.secret);
@@ -66,6 +70,9 @@ fn pnpm_yarn_and_bun_work_with_the_pasted_settings() {
 
 #[test]
 fn poetry_works_with_the_pasted_settings() {
+    if !long() {
+        return;
+    }
     let home = match Home::with("poetry") {
         Ok(home) => home,
         Err(reason) => return skip("poetry", &reason),
@@ -101,6 +108,9 @@ fn poetry_works_with_the_pasted_settings() {
 
 #[test]
 fn gradle_resolves_with_the_pasted_settings() {
+    if !long() {
+        return;
+    }
     if !has("gradle") {
         return skip("Gradle", "no gradle on the path");
     }

@@ -2,6 +2,7 @@
 //! repository.
 
 use packhouse_tests::clients::{Maven, build_section, consumer, distribution, goal, pom};
+use packhouse_tests::long;
 use packhouse_tests::{Api, MavenRepository, Server, digests, skip};
 use serde_json::json;
 
@@ -103,6 +104,9 @@ fn a_file_is_deployed_without_a_project() {
 
 #[test]
 fn a_snapshot_is_deployed_twice_and_the_newer_one_is_resolved() {
+    if !long() {
+        return;
+    }
     let Some((server, repository, maven)) = set() else { return };
     let url = repository.url(&server);
     project(&maven, "snap", "snap", "2.0-SNAPSHOT", &url, "first");
@@ -126,6 +130,9 @@ fn a_snapshot_is_deployed_twice_and_the_newer_one_is_resolved() {
 
 #[test]
 fn a_range_of_versions_resolves_to_the_highest_in_it() {
+    if !long() {
+        return;
+    }
     let Some((server, repository, maven)) = set() else { return };
     let url = repository.url(&server);
     for version in ["1.9", "1.10", "2.0"] {
@@ -139,6 +146,9 @@ fn a_range_of_versions_resolves_to_the_highest_in_it() {
 
 #[test]
 fn the_modules_of_a_build_are_deployed_in_parallel() {
+    if !long() {
+        return;
+    }
     let Some((server, repository, maven)) = set() else { return };
     let url = repository.url(&server);
     let names = ["one", "two", "three", "four", "five", "six"];

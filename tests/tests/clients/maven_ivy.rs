@@ -2,6 +2,7 @@
 //! additional files that other clients of Maven's layout put.
 
 use packhouse_tests::clients::{ProgramOutput, has, run};
+use packhouse_tests::long;
 use packhouse_tests::server::OWNER;
 use packhouse_tests::{MavenRepository, Request, Server, checkout, digests, payload, skip};
 use serde_json::json;
@@ -97,6 +98,9 @@ fn status(repository: &MavenRepository, method: &str, file: &str) -> u16 {
 
 #[test]
 fn ivy_publishes_with_its_defaults_and_resolves() {
+    if !long() {
+        return;
+    }
     let server = Server::start();
     let repository = MavenRepository::create(&server, "ivy");
     let Some(ivy) = Ivy::new(&server, &repository) else { return };
@@ -116,6 +120,9 @@ fn ivy_publishes_with_its_defaults_and_resolves() {
 
 #[test]
 fn a_version_that_ivy_published_partly_is_completed() {
+    if !long() {
+        return;
+    }
     let server = Server::start();
     for (name, redeploy) in [("strict", "deny"), ("lenient", "identical")] {
         let repository = MavenRepository::create_with(&server, name, &json!({"redeploy": redeploy}));

@@ -3,6 +3,7 @@
 //! after the upstream has ended.
 
 use packhouse_tests::clients::{Maven, consumer, goal, has, run};
+use packhouse_tests::long;
 use packhouse_tests::server::OWNER;
 use packhouse_tests::upstream::Upstream;
 use packhouse_tests::{Api, MavenRepository, Server, digests, payload, skip};
@@ -116,6 +117,9 @@ fn maven_resolves_through_a_proxy_and_again_without_the_upstream() {
 
 #[test]
 fn maven_sees_a_newer_snapshot_and_the_last_one_when_the_upstream_is_gone() {
+    if !long() {
+        return;
+    }
     if no_maven() {
         return;
     }
@@ -132,6 +136,9 @@ fn maven_sees_a_newer_snapshot_and_the_last_one_when_the_upstream_is_gone() {
 
 #[test]
 fn maven_resolves_hosted_names_first_through_a_group() {
+    if !long() {
+        return;
+    }
     if no_maven() {
         return;
     }
@@ -177,6 +184,9 @@ fn maven_shows_that_a_proxy_and_a_group_accept_no_publish() {
 
 #[test]
 fn gradle_resolves_through_a_group_and_again_without_the_upstream() {
+    if !long() {
+        return;
+    }
     if !has("gradle") {
         return skip("Gradle", "no gradle on the path");
     }

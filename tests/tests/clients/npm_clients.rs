@@ -1,6 +1,7 @@
 //! Tests with npm, pnpm, yarn and bun: they publish, print understandable refusals, and install
 //! into empty projects.
 
+use packhouse_tests::long;
 use packhouse_tests::npm::{Js, NpmRepository, Tool};
 use packhouse_tests::{Api, Server, skip};
 use serde_json::json;
@@ -80,6 +81,9 @@ fn every_client_publishes_once_and_installs() {
 
 #[test]
 fn a_lock_file_holds_the_registry_to_its_bytes() {
+    if !long() {
+        return;
+    }
     with_each(&Tool::ALL, |_, repository, js| {
         js.package("lib", &json!({"name": "lib", "version": "1.0.0"}));
         js.publish("lib").success();
@@ -115,6 +119,9 @@ fn a_lock_file_holds_the_registry_to_its_bytes() {
 
 #[test]
 fn npm_manages_its_published_packages() {
+    if !long() {
+        return;
+    }
     with_each(&NPMS, |_, repository, js| {
         for version in ["1.0.0", "1.1.0", "2.0.0"] {
             js.package(

@@ -4,6 +4,7 @@
 use crate::wheel;
 
 use packhouse_tests::clients::ProgramOutput;
+use packhouse_tests::long;
 use packhouse_tests::python::{Home, PythonRepository};
 use packhouse_tests::server::OWNER;
 use packhouse_tests::{Api, Server, skip};
@@ -103,6 +104,9 @@ fn a_refused_twine_user_reads_the_reason() {
 
 #[test]
 fn pip_takes_what_fits_and_checks_what_it_gets() {
+    if !long() {
+        return;
+    }
     let Some((_server, repository, home)) = set("twine") else { return };
     let secret = &repository.token.secret;
     for (version, more) in [("1.0", ""), ("1.10", ""), ("2.0rc1", ""), ("3.0", "Requires-Python: >=99\n")] {
@@ -211,6 +215,9 @@ fn uv_publishes_locks_and_syncs() {
 
 #[test]
 fn poetry_publishes_and_installs_from_its_lock_file() {
+    if !long() {
+        return;
+    }
     let Some((_server, repository, home)) = set("poetry") else { return };
     let secret = repository.token.secret.as_str();
     build(&home, "hello-poetry", "1.0");
@@ -243,6 +250,9 @@ fn poetry_publishes_and_installs_from_its_lock_file() {
 
 #[test]
 fn hatch_publishes() {
+    if !long() {
+        return;
+    }
     let Some((_server, repository, home)) = set("hatch") else { return };
     let [wheel, source] = build(&home, "hello-hatch", "1.0");
     let publish = |secret: &str| {
@@ -259,6 +269,9 @@ fn hatch_publishes() {
 
 #[test]
 fn pdm_publishes_and_installs_from_its_lock_file() {
+    if !long() {
+        return;
+    }
     let Some((_server, repository, home)) = set("pdm") else { return };
     let secret = repository.token.secret.as_str();
     build(&home, "hello-pdm", "1.0");

@@ -3,6 +3,7 @@
 
 use crate::wheel;
 
+use packhouse_tests::long;
 use packhouse_tests::python::{Home, PythonRepository};
 use packhouse_tests::server::OWNER;
 use packhouse_tests::upstream::Upstream;
@@ -162,6 +163,9 @@ fn uv_locks_and_syncs_and_again_without_the_upstream() {
 
 #[test]
 fn poetry_locks_and_syncs_and_again_without_the_upstream() {
+    if !long() {
+        return;
+    }
     let Some(first) = home("poetry") else { return };
     let mut world = World::new();
     let secret = world.proxy.token.secret.clone();

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use packhouse_tests::server::PASSWORD;
-use packhouse_tests::{Api, Request, Response, Server};
+use packhouse_tests::{Api, Request, Response, Server, days_ahead};
 use serde_json::{Value, json};
 
 /// The calls whose confirmation can be used several times: method, path, action, and a valid body.
@@ -19,12 +19,16 @@ fn calls() -> Vec<(&'static str, &'static str, &'static str, Value)> {
     });
     let hook =
         json!({"url": "https://hooks.example.com/", "events": ["package.published"], "repositories": "*"});
+    let api_token = json!({
+        "name": "ci", "owner": "me", "scopes": ["read"], "expires_at": days_ahead(1),
+    });
     vec![
         ("PUT", "/v1/sso", "change_sign_in", sso),
         ("DELETE", "/v1/sso", "change_sign_in", Value::Null),
         ("POST", "/v1/trusted-publishers", "manage_publishers", publisher),
         ("POST", "/v1/members", "manage_members", member),
         ("POST", "/v1/members/1/password-reset", "manage_members", json!({})),
+        ("DELETE", "/v1/members/1/totp", "manage_members", Value::Null),
         (
             "POST",
             "/v1/plugins",
@@ -33,6 +37,7 @@ fn calls() -> Vec<(&'static str, &'static str, &'static str, Value)> {
         ),
         ("POST", "/v1/plugins/maven/activate", "manage_plugins", json!({"digest": digest})),
         ("POST", "/v1/webhooks", "manage_webhooks", hook),
+        ("POST", "/v1/api-tokens", "create_api_token", api_token),
     ]
 }
 
@@ -119,9 +124,11 @@ fn the_description_names_each_call_that_needs_a_confirmation() {
     let mut expected: BTreeMap<String, String> = [
         ("POST /v1/tokens", "create_token"),
         ("POST /v1/tokens/{id}/rotation", "rotate_token"),
+        ("POST /v1/api-tokens/{id}/rotation", "rotate_token"),
         ("POST /v1/npm-logins/{id}/finish", "finish_npm_login"),
         ("PUT /v1/repositories/{id}/upstream-credentials", "set_upstream_credentials"),
         ("POST /v1/members/{id}/password-reset", "manage_members"),
+        ("DELETE /v1/members/{id}/totp", "manage_members"),
         ("POST /v1/plugins/{format}/activate", "manage_plugins"),
     ]
     .into_iter()

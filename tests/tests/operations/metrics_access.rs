@@ -1,7 +1,9 @@
-//! Access to `/metrics` on the API's listener. Only clients in the allowed networks have access,
-//! directly and through proxies.
+//! Access to `/metrics` on the API's listener. Clients in the allowed networks have access, directly
+//! and through proxies, and API tokens that read and whose owner manages the server.
 
-use packhouse_tests::{Client, Response, Server, server};
+use packhouse_tests::server::PASSWORD;
+use packhouse_tests::{Api, ApiToken, Client, Response, Server, server};
+use serde_json::json;
 
 fn refused(answer: &Response) {
     assert_eq!(
@@ -57,6 +59,30 @@ fn the_operator_allows_other_networks() {
     let client = Client::new(server.api());
     client.clone().with("X-Forwarded-For", "203.0.113.9:4711").get("/metrics").expect(200);
     refused(&client.get("/metrics"));
+}
+
+#[test]
+fn an_api_token_of_a_member_who_manages_the_server_reads_the_metrics() {
+    let server = Server::with().env("PACKHOUSE_METRICS_ALLOW", "203.0.113.0/24").start();
+    let owner = Api::sign_in(&server);
+    let metrics = |token: &ApiToken| token.client.get("/metrics");
+    for scope in ["read", "all"] {
+        let text = metrics(&owner.create_api_token("me", &[scope], &[])).expect(200).text();
+        assert!(text.contains("packhouse_ready 1"), "{text}");
+    }
+    refused(&metrics(&owner.create_api_token("me", &["webhooks"], &[])));
+    let member = json!({
+        "email": "dev@example.com", "password": PASSWORD,
+        "permissions": {"organization": ["manage-repositories"]},
+    });
+    owner.post("/v1/members", &member).expect(201);
+    let dev = Api::sign_in_as(&server, "dev@example.com", PASSWORD);
+    refused(&metrics(&dev.create_api_token("me", &["all"], &[])));
+    let revoked = owner.create_api_token("me", &["read"], &[]);
+    owner.call("DELETE", &format!("/v1/api-tokens/{}", revoked.id)).expect(204);
+    refused(&metrics(&revoked));
+    refused(&owner.call("GET", "/metrics"));
+    refused(&Client::new(server.api()).with("Authorization", "Bearer pka_wrong").get("/metrics"));
 }
 
 #[test]

@@ -81,6 +81,9 @@ fn as_the_owner() {
 
 #[test]
 fn as_a_member_who_may_only_read() {
+    if !long() {
+        return;
+    }
     let Some(program) = program() else { return };
     let server = server();
     let known = known(&server);
@@ -89,6 +92,9 @@ fn as_a_member_who_may_only_read() {
 
 #[test]
 fn as_nobody() {
+    if !long() {
+        return;
+    }
     let Some(program) = program() else { return };
     let server = server();
     let known = known(&server);

@@ -236,6 +236,9 @@ fn a_format_in_rust_is_written_with_the_program_alone() {
 
 #[test]
 fn a_policy_in_rust_is_written_with_the_program_alone() {
+    if !long() {
+        return;
+    }
     if !has_toolchain() {
         return skip("plugins new of a policy", "nothing here compiles to wasm32-unknown-unknown");
     }

@@ -8,6 +8,8 @@ mod release;
 #[allow(dead_code, reason = "shared with tests that make more")]
 mod wheel;
 
+mod access_browser;
+mod access_pages;
 mod browser_page;
 mod passwords;
 mod people;
@@ -20,5 +22,6 @@ mod portal_hostile;
 mod portal_lists;
 mod portal_pages;
 mod portal_picture;
+mod second_factor;
 mod secrets;
 mod sso;

@@ -7,7 +7,7 @@ use packhouse_tests::{Api, Client, Request, Response, Server, database};
 use serde_json::json;
 
 /// Pages that the portal serves only to a person with a session.
-const PAGES: [&str; 21] = [
+const PAGES: [&str; 26] = [
     "/repositories",
     "/repositories/new",
     "/repositories/lib",
@@ -19,7 +19,12 @@ const PAGES: [&str; 21] = [
     "/service-keys",
     "/subscribers",
     "/subscriber-groups",
+    "/api-tokens",
     "/members",
+    "/teams",
+    "/service-accounts",
+    "/access",
+    "/settings/sign-in",
     "/formats",
     "/audit",
     "/jobs",
@@ -269,6 +274,8 @@ fn a_member_with_few_rights_sees_only_permitted_pages() {
         "/subscribers",
         "/subscriber-groups",
         "/members",
+        "/teams",
+        "/service-accounts",
         "/formats",
         "/audit",
         "/organization",
@@ -288,6 +295,7 @@ fn a_member_with_few_rights_sees_only_permitted_pages() {
         ("/repositories/lib/trash", 403, format!("/v1/repositories/{}/trash", world.repository)),
         ("/audit", 403, "/v1/audit-events".to_owned()),
         ("/jobs", 403, "/v1/jobs".to_owned()),
+        ("/settings/sign-in", 403, "/v1/sso".to_owned()),
         ("/audit?as=csv", 403, "/v1/audit-events".to_owned()),
         ("/subscribers", 403, "/v1/subscribers".to_owned()),
         ("/tokens?member=owner%40example.com", 403, "/v1/tokens?member=owner@example.com".to_owned()),

@@ -61,6 +61,14 @@ fn world() -> PortalContent {
     let member = json!({"email": "member@example.com", "name": "A member", "password": PASSWORD,
         "permissions": {"organization": ["manage-members"], "repositories": [{"repository": repository, "actions": ["read"]}]}});
     let member = api.post("/v1/members", &member).expect(201).field("id");
+    let team = json!({"name": "backend", "description": "Servers", "external_groups": ["eng"], "permissions": {"repositories": [
+        {"repository": repository, "actions": ["read", "publish"], "packages": ["org.example:*"]},
+        {"repository_name": "team-*", "actions": ["read", "manage"]}]}});
+    let team = api.post("/v1/teams", &team).expect(201).field("id");
+    api.call("PUT", &format!("/v1/teams/{team}/members/{member}")).expect(204);
+    let account = json!({"name": "inventory", "permissions": {}, "teams": [team]});
+    let account = api.post("/v1/service-accounts", &account).expect(201).field("id");
+    let program = api.create_api_token(&account, &["read"], &[]).id;
     let policy = json!({"name": "old ones", "repositories": [repository], "delete": {"not_downloaded_days": 90}, "keep": {"newest": 3},
         "max_deletes": 100});
     let policy = api.post("/v1/retention-policies", &policy).expect(201).field("id");
@@ -116,6 +124,15 @@ fn world() -> PortalContent {
         "/members".to_owned(),
         "/members?new=member".to_owned(),
         format!("/members?member={member}"),
+        "/teams".to_owned(),
+        format!("/teams/{team}"),
+        "/service-accounts".to_owned(),
+        format!("/service-accounts/{account}"),
+        format!("/api-tokens?owner={account}"),
+        format!("/api-tokens?rotate={program}"),
+        "/access".to_owned(),
+        format!("/access?member={member}&repository={repository}&action=publish&package=a"),
+        "/settings/sign-in".to_owned(),
         "/formats".to_owned(),
         "/audit".to_owned(),
         "/backups".to_owned(),
@@ -128,6 +145,7 @@ fn world() -> PortalContent {
         format!("/organization/webhooks/{hook}"),
         "/repositories/releases/trash".to_owned(),
         "/account".to_owned(),
+        "/account/second-factor".to_owned(),
         "/sign-out".to_owned(),
         format!("/npm-login/{login}"),
         "/repositories/none".to_owned(),

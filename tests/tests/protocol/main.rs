@@ -4,6 +4,14 @@
 #[allow(dead_code, reason = "shared with tests that make more")]
 mod a_crate;
 
+#[path = "../../../plugins/helm/tests/chart.rs"]
+#[allow(dead_code, reason = "shared with tests that make more")]
+mod chart;
+
+#[path = "../../../plugins/rubygems/tests/gem.rs"]
+#[allow(dead_code, reason = "shared with tests that make more")]
+mod gem;
+
 #[path = "../../../plugins/npm/tests/release.rs"]
 #[allow(dead_code, reason = "shared with tests that make more")]
 mod release;
@@ -49,6 +57,7 @@ mod oci_proxy_failures;
 mod oci_push;
 mod oci_sessions;
 mod package_codes;
+mod package_limits;
 mod paths;
 mod probes;
 mod proxy;

@@ -34,6 +34,7 @@ macro_rules! endpoints_of {
         use crate::error::ApiError;
         use crate::error_response::ErrorBody;
         use crate::paging::Page;
+        use crate::scope::Family;
 
         pub(super) fn endpoints() -> Vec<Described> {
             vec![routes!(create), routes!(list), routes!(change), routes!(revoke), routes!(rotate)]
@@ -43,7 +44,8 @@ macro_rules! endpoints_of {
             operation_id = concat!("create_", $noun, "_access_key"),
             summary = concat!("Creates an access key for ", $words, ". The caller must be able to read \
                 every repository that the key can read."),
-            extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-confirmation" = json!(crate::operations::confirmations::Action::ManageAccessKeys))),
+            extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-scope" = json!(Family::Tokens)),
+                ("x-confirmation" = json!(crate::operations::confirmations::Action::ManageAccessKeys))),
             params(("id" = String, Path)),
             request_body = CreateAccessKey,
             responses((status = 201, body = WithSecret<AccessKeyView>)))]
@@ -54,7 +56,7 @@ macro_rules! endpoints_of {
         #[utoipa::path(get, path = concat!($path, "/{id}/access-keys"),
             operation_id = concat!("list_", $noun, "_access_keys"),
             summary = concat!("Lists the access keys of ", $words, "."),
-            extensions(("x-right" = json!(Holds(ManageSubscribers)))),
+            extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-scope" = json!(Family::Tokens))),
             params(("id" = String, Path), ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
                 ("after" = Option<String>, Query, description = "The `next` of the previous page")),
             responses((status = 200, body = Page<AccessKeyView>)))]
@@ -65,7 +67,8 @@ macro_rules! endpoints_of {
         #[utoipa::path(patch, path = concat!($path, "/{id}/access-keys/{key}"),
             operation_id = concat!("change_", $noun, "_access_key"),
             summary = concat!("Changes when an access key of ", $words, " expires."),
-            extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-confirmation" = json!(crate::operations::confirmations::Action::ManageAccessKeys))),
+            extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-scope" = json!(Family::Tokens)),
+                ("x-confirmation" = json!(crate::operations::confirmations::Action::ManageAccessKeys))),
             params(("id" = String, Path), ("key" = String, Path)),
             request_body = ChangeAccessKey,
             responses((status = 200, body = AccessKeyView), (status = 409, body = ErrorBody)))]
@@ -77,7 +80,8 @@ macro_rules! endpoints_of {
             operation_id = concat!("revoke_", $noun, "_access_key"),
             summary = concat!("Revokes an access key of ", $words,
                 ". The key is refused from the next request on. Revoking it again has no effect."),
-            extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-confirmation" = json!(crate::operations::confirmations::Action::ManageAccessKeys))),
+            extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-scope" = json!(Family::Tokens)),
+                ("x-confirmation" = json!(crate::operations::confirmations::Action::ManageAccessKeys))),
             params(("id" = String, Path), ("key" = String, Path)),
             request_body = Option<RevokeAccessKey>,
             responses((status = 204)))]
@@ -89,7 +93,8 @@ macro_rules! endpoints_of {
             operation_id = concat!("rotate_", $noun, "_access_key"),
             summary = concat!("Rotates an access key of ", $words, ". The caller must be able to read \
                 every repository that the key can read."),
-            extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-confirmation" = json!(crate::operations::confirmations::Action::ManageAccessKeys))),
+            extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-scope" = json!(Family::Tokens)),
+                ("x-confirmation" = json!(crate::operations::confirmations::Action::ManageAccessKeys))),
             params(("id" = String, Path), ("key" = String, Path)),
             request_body = Rotate,
             responses((status = 201, body = WithSecret<AccessKeyView>), (status = 409, body = ErrorBody)))]

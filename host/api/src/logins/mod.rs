@@ -15,6 +15,7 @@ use crate::error_response::ErrorBody;
 use crate::fields::{self, Field, given};
 use crate::operations::confirmations::Action;
 use crate::operations::logins;
+use crate::scope::Family;
 
 /// Default lifetime of the token: 90 days in ms.
 const TOKEN_MS: i64 = 90 * 24 * 60 * 60 * 1000;
@@ -61,7 +62,7 @@ pub(crate) struct FinishedView {
 
 /// Returns the access that a sign-in grants to the caller's account.
 #[utoipa::path(get, path = "/v1/npm-logins/{id}", operation_id = "show_npm_login",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Tokens))),
     params(("id" = String, Path)),
     responses((status = 200, body = LoginView)))]
 async fn show(call: Call) -> HandlerResult {
@@ -84,7 +85,8 @@ fn scope_names(scope: Scope) -> Vec<String> {
 /// Completes a sign-in: creates a token for its repository, which the client that started the
 /// sign-in fetches.
 #[utoipa::path(post, path = "/v1/npm-logins/{id}/finish", operation_id = "finish_npm_login",
-    extensions(("x-right" = json!(OfObject)), ("x-confirmation" = json!(Action::FinishNpmLogin))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Tokens)),
+        ("x-confirmation" = json!(Action::FinishNpmLogin))),
     params(("id" = String, Path)),
     request_body = Finish,
     responses((status = 200, body = FinishedView), (status = 409, body = ErrorBody)))]

@@ -33,9 +33,17 @@ impl CreateMember {
             name: name(self.name)?,
             email: email(&self.email)?,
             password: password(self.password)?,
-            permissions: self.permissions.deduplicated(),
+            permissions: permissions(self.permissions)?,
         })
     }
+}
+
+/// Change of a member.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangeMember {
+    /// False suspends the member; true reactivates it.
+    pub(crate) active: bool,
 }
 
 /// The complete new permissions of a member.
@@ -126,6 +134,12 @@ pub(crate) struct Complete {
 /// Normalizes an e-mail address; 400 `invalid_request` if it is invalid.
 pub(crate) fn email(text: &str) -> Result<String, ApiError> {
     identity::email(text).ok_or_else(|| ApiError::invalid("`email` must be an e-mail address."))
+}
+
+/// Checks permissions and removes duplicates; 400 `invalid_request` if they are invalid.
+pub(crate) fn permissions(given: Permissions) -> Result<Permissions, ApiError> {
+    given.check().map_err(|sentence| ApiError::invalid(&sentence))?;
+    Ok(given.deduplicated())
 }
 
 /// Checks a new password; 400 `invalid_request` if it is too short, too long, or looks like a

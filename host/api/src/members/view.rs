@@ -1,11 +1,11 @@
 //! Views of members, invitations and password resets.
 
 use packhouse_identity::permissions::{Permissions, RepositoryAction};
-use packhouse_store::MemberRow;
+use packhouse_store::{MemberRow, TeamRow};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::operations::members::{self, OneTimeCode, Reachable};
+use crate::operations::members::{self, MemberDetails, OneTimeCode, Reachable};
 
 /// A member.
 #[derive(Serialize, ToSchema)]
@@ -13,18 +13,60 @@ pub(crate) struct MemberView {
     id: String,
     email: String,
     name: String,
+    /// The member's own permissions.
     permissions: Permissions,
+    /// False while the member is suspended.
+    active: bool,
     created_at: i64,
+    /// Teams of the member; absent in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    teams: Option<Vec<TeamName>>,
+    /// Own permissions together with those of all teams; absent in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effective_permissions: Option<Permissions>,
+}
+
+/// A team of a member.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct TeamName {
+    id: String,
+    name: String,
+}
+
+impl From<TeamRow> for TeamName {
+    fn from(row: TeamRow) -> TeamName {
+        TeamName { id: row.id.to_string(), name: row.name }
+    }
 }
 
 impl From<&MemberRow> for MemberView {
+    /// View without teams and effective permissions.
     fn from(row: &MemberRow) -> MemberView {
         MemberView {
             id: row.id.to_string(),
             email: row.email.clone(),
             name: row.name.clone(),
             permissions: Permissions::read(&row.permissions),
+            active: row.active,
             created_at: row.created_at,
+            teams: None,
+            effective_permissions: None,
+        }
+    }
+}
+
+impl From<MemberDetails> for MemberView {
+    fn from(MemberDetails { row, teams, effective }: MemberDetails) -> MemberView {
+        MemberView::from(&row).with(teams, effective)
+    }
+}
+
+impl MemberView {
+    fn with(self, teams: Vec<TeamRow>, effective: Permissions) -> MemberView {
+        MemberView {
+            teams: Some(teams.into_iter().map(TeamName::from).collect()),
+            effective_permissions: Some(effective.deduplicated()),
+            ..self
         }
     }
 }
@@ -53,6 +95,7 @@ impl From<Reachable> for ReachableRepository {
             (rights.read, RepositoryAction::Read),
             (rights.publish, RepositoryAction::Publish),
             (rights.delete, RepositoryAction::Delete),
+            (rights.manage, RepositoryAction::Manage),
         ];
         ReachableRepository {
             id: row.id.to_string(),
@@ -75,9 +118,10 @@ pub(super) struct Me {
 
 impl Me {
     pub(super) fn new(member: &MemberRow, me: members::Me) -> Me {
-        let members::Me { organization, name, base_url, permissions, repositories } = me;
+        let members::Me { organization, name, base_url, permissions, teams, effective, repositories } = me;
+        let member = MemberView { permissions, ..MemberView::from(member) };
         Me {
-            member: MemberView { permissions, ..MemberView::from(member) },
+            member: member.with(teams, effective),
             organization: OrganizationView { id: organization.to_string(), name, base_url },
             repositories: repositories.into_iter().map(ReachableRepository::from).collect(),
         }

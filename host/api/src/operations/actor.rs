@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use packhouse_app::App;
 use packhouse_app::links::Side;
-use packhouse_identity as identity;
 use packhouse_identity::permissions::{Permission, Permissions};
-use packhouse_store::{AuditEvent, MemberRow, OrganizationId, OrganizationRow};
+use packhouse_store::{ApiTokenRow, AuditEvent, MemberKind, MemberRow, OrganizationId, OrganizationRow};
 use packhouse_wire::catalogue::{self, Code};
 use packhouse_wire::site::Site;
 
+use super::caller::{Caller, CallerCredential};
 use super::confirmations::Action;
 use super::right::{CheckedRights, Right};
 use crate::error::ApiError;
@@ -76,35 +76,6 @@ impl Origin {
     }
 }
 
-/// Signed-in member with permissions and session.
-#[derive(Debug)]
-pub struct Caller {
-    pub member: MemberRow,
-    pub permissions: Permissions,
-    /// SHA-256 of the session's secret.
-    pub session: [u8; 32],
-}
-
-impl Caller {
-    /// Finds the member whose session has this secret. 503 if the store cannot be read.
-    pub async fn of(app: &App, secret: &str) -> Result<Option<Caller>, ApiError> {
-        let Some(sha256) = identity::fingerprint(secret) else { return Ok(None) };
-        let Some((session, member)) = app.store.find_session(&sha256, app.store.now_ms()).await? else {
-            return Ok(None);
-        };
-        let first = app.first_organization().await? == Some(member.organization);
-        let permissions = Permissions::read(&member.permissions).of_organization(first);
-        Ok(Some(Caller { member, permissions, session: session.secret_sha256 }))
-    }
-}
-
-/// Name of a session in the audit log: a part of the stored hash of 256 random bits. It reveals
-/// nothing about the secret.
-pub fn session_name(session: &[u8; 32]) -> String {
-    let [a, b, c, d, e, f, ..] = session;
-    format!("session:{a:02x}{b:02x}{c:02x}{d:02x}{e:02x}{f:02x}")
-}
-
 /// Signed-in caller of an operation. It checks the caller's rights and records the checks.
 pub struct Actor {
     pub origin: Origin,
@@ -138,9 +109,45 @@ impl Actor {
         self.caller.member.organization
     }
 
-    /// SHA-256 of the session's secret.
-    pub fn session(&self) -> &[u8; 32] {
-        &self.caller.session
+    /// Credential of the request.
+    pub fn credential(&self) -> &CallerCredential {
+        &self.caller.credential
+    }
+
+    /// SHA-256 of the session's secret; `None` if the credential is an API token.
+    pub fn session(&self) -> Option<&[u8; 32]> {
+        match self.credential() {
+            CallerCredential::Session(sha256) => Some(sha256),
+            CallerCredential::ApiToken(_) => None,
+        }
+    }
+
+    /// API token of the request; `None` if the credential is a session.
+    pub fn api_token(&self) -> Option<&ApiTokenRow> {
+        match self.credential() {
+            CallerCredential::Session(_) => None,
+            CallerCredential::ApiToken(token) => Some(token.as_ref()),
+        }
+    }
+
+    /// SHA-256 of the session's secret. 403 `scope_mismatch_api` if the credential is an API token,
+    /// which may not do what belongs to a session.
+    pub(super) fn needs_session(&self) -> Result<&[u8; 32], ApiError> {
+        self.session().ok_or_else(|| ApiError::with(&catalogue::SCOPE_MISMATCH_API, "it needs a session"))
+    }
+
+    /// 403 `role_mismatch` if the actor is a service account: it cannot have what belongs to a
+    /// person, such as tokens for repositories.
+    pub(super) fn needs_person(&self) -> Result<(), ApiError> {
+        match self.member().kind {
+            MemberKind::Person => Ok(()),
+            MemberKind::Service => Err(ApiError::from(&catalogue::ROLE_MISMATCH)),
+        }
+    }
+
+    /// Name in the audit log: a member's e-mail address, or the name of a service account.
+    pub fn name(&self) -> &str {
+        self.caller.name()
     }
 
     /// Checks a permission in the organization; otherwise 403 `insufficient_permissions`. It does
@@ -173,9 +180,8 @@ impl Actor {
         self.judged.note_confirmed(action);
     }
 
-    /// Audit event of this member, to be written together with the change.
+    /// Audit event of this caller, to be written together with the change.
     pub fn event(&self, action: &str, subject: impl Into<String>) -> AuditEvent {
-        let credential = session_name(self.session());
-        self.event_of(self.organization(), &self.member().email, &credential, action, subject)
+        self.event_of(self.organization(), self.name(), &self.credential().name(), action, subject)
     }
 }

@@ -38,9 +38,26 @@ pub enum Action {
     ManagePlugins,
     /// POST /v1/webhooks.
     ManageWebhooks,
+    /// POST /v1/api-tokens.
+    CreateApiToken,
 }
 
 impl Action {
+    /// Actions that an API token may do without a fresh confirmation if its `sensitive` names them.
+    /// The confirmation of the token's creation stands for them. Creating API tokens and changing
+    /// the sign-in settings always need a person.
+    pub const OF_API_TOKENS: [Action; 9] = [
+        Action::CreateToken,
+        Action::RotateToken,
+        Action::FinishNpmLogin,
+        Action::ManageAccessKeys,
+        Action::SetUpstreamCredentials,
+        Action::ManagePublishers,
+        Action::ManageMembers,
+        Action::ManagePlugins,
+        Action::ManageWebhooks,
+    ];
+
     /// Name in the database and in the audit log.
     pub fn name(self) -> &'static str {
         match self {
@@ -54,6 +71,7 @@ impl Action {
             Action::ManageMembers => "manage_members",
             Action::ManagePlugins => "manage_plugins",
             Action::ManageWebhooks => "manage_webhooks",
+            Action::CreateApiToken => "create_api_token",
         }
     }
 
@@ -68,7 +86,8 @@ impl Action {
             | Action::ManagePublishers
             | Action::ManageMembers
             | Action::ManagePlugins
-            | Action::ManageWebhooks => &catalogue::STEP_UP_FORBIDDEN,
+            | Action::ManageWebhooks
+            | Action::CreateApiToken => &catalogue::STEP_UP_FORBIDDEN,
         }
     }
 
@@ -82,6 +101,7 @@ impl Action {
                 | Action::ManageMembers
                 | Action::ManagePlugins
                 | Action::ManageWebhooks
+                | Action::CreateApiToken
         )
     }
 
@@ -107,9 +127,17 @@ pub enum Confirmation {
 impl Confirmation {
     /// Checks the confirmation. A confirmation for a single use is used up, whatever follows.
     /// Refuses with the action's code if it is missing, used up or expired, or belongs to another
-    /// member or action.
+    /// member or action. An API token needs no confirmation for the actions that its `sensitive`
+    /// names, and cannot confirm others.
     pub async fn judge(&self, actor: &Actor, action: Action) -> Result<(), ApiError> {
         let refusal = |code: &'static Code| ApiError::with(code, action.name());
+        if let Some(token) = actor.api_token() {
+            if !token.sensitive.iter().any(|named| named == action.name()) {
+                return Err(refusal(action.missing()));
+            }
+            actor.note_confirmed(action);
+            return Ok(());
+        }
         let token = match self {
             Confirmation::Absent => return Err(refusal(action.missing())),
             Confirmation::Malformed => return Err(refusal(action.wrong())),
@@ -157,15 +185,16 @@ pub async fn issue_confirmation(
     Ok(NewConfirmation { token: secret, expires_at })
 }
 
-/// Creates a confirmation for one action of a member who enters the password again. 401
-/// `invalid_credentials`, or 429.
+/// Creates a confirmation for one action of a member who enters the password again, and a code if
+/// the member has a second factor. 401 `invalid_credentials` or `second_factor_required`, or 429.
 pub async fn confirm_by_password(
     actor: &Actor,
     action: Action,
     password: Secret,
+    code: Option<Secret>,
 ) -> Result<NewConfirmation, ApiError> {
     actor.judged_own();
     let member = actor.member();
-    passwords::check(actor, &member.email, password, std::slice::from_ref(member)).await?;
+    passwords::authenticate(actor, member, password, code.as_ref()).await?;
     issue_confirmation(actor, member, action.name()).await
 }

@@ -107,9 +107,9 @@ async fn judge(
         .is_some_and(|ids| ids.known.iter().any(|id| row.is_none_or(|row| !row.subscribers.contains(id))));
     let given: Vec<RepositoryId> = all.iter().copied().filter(|id| joins || !held.contains(id)).collect();
     let impossible = repositories.as_ref().is_some_and(|ids| ids.impossible);
-    let found = actor.app.store.find_repositories(actor.organization(), &given).await?.len();
-    let readable = given.iter().all(|id| actor.permissions().rights(*id).read);
-    actor.judge(!impossible && found == given.len() && readable, &catalogue::REPO_ACCESS_DENIED)?;
+    let rows = actor.app.store.find_repositories(actor.organization(), &given).await?;
+    let readable = rows.len() == given.len() && rows.iter().all(|row| actor.rights_in(row).read);
+    actor.judge(!impossible && readable, &catalogue::REPO_ACCESS_DENIED)?;
     if let Some(ids) = &subscribers {
         let found = actor.app.store.find_subscribers(actor.organization(), &ids.known).await?.len();
         if ids.impossible || found != ids.known.len() {

@@ -43,7 +43,7 @@ pub async fn offer(actor: &Actor, page: &str) -> Result<LoginOffer, ApiError> {
         open(actor, page).await?.filter(|login| login.organization == organization).ok_or_else(gone)?;
     let repository = login.repository.ok_or_else(gone)?;
     let repository = actor.app.store.find_repository(organization, repository).await?.ok_or_else(gone)?;
-    let rights = actor.permissions().rights(repository.id);
+    let rights = actor.rights_in(&repository);
     actor.judge(rights.read, &catalogue::REPO_ACCESS_DENIED)?;
     let kind = RepositoryKind::of(&repository.kind);
     let own = loaded::plugin_of(&actor.app, &repository)?.and_then(|plugin| {
@@ -74,6 +74,7 @@ pub async fn finish(
     expires_at: Option<i64>,
 ) -> Result<TokenRow, ApiError> {
     confirmation.judge(actor, Action::FinishNpmLogin).await?;
+    actor.needs_person()?;
     let offer = offer(actor, page).await?;
     let finished = || ApiError::from(&catalogue::ALREADY_FINISHED);
     if offer.is_finished() {
@@ -94,6 +95,7 @@ pub async fn finish(
         backing_repository: None,
         repositories: vec![offer.repository.id],
         expires_at,
+        packages: None,
     };
     let event = Some(actor.event(Action::FinishNpmLogin.name(), offer.repository.name));
     let until = offer.login.expires_at.max(actor.now + FETCH_MS);

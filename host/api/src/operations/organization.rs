@@ -4,7 +4,7 @@ use packhouse_identity::permissions::Permission::{ManageOwnerAccount, ManageRepo
 use packhouse_store::{OrganizationRow, UsageRow};
 use packhouse_wire::catalogue;
 
-use super::{Actor, repositories};
+use super::{Actor, members, repositories};
 use crate::error::ApiError;
 
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct OrganizationChange {
     pub name: Option<String>,
     /// Quota of all its repositories together, in bytes; the inner `None` means no limit.
     pub quota_bytes: Option<Option<u64>>,
+    /// True if members who sign in with a password must have a second factor.
+    pub require_second_factor: Option<bool>,
 }
 
 /// Usage of the organization's repositories.
@@ -42,17 +44,29 @@ pub async fn show(actor: &Actor) -> Result<Organization, ApiError> {
 }
 
 /// Changes the organization. Needs manage-owner-account. 409 `organization_already_exists` if
-/// another organization has this name.
+/// another organization has this name; 409 `servers_too_old` if a server does not know second
+/// factors and one is to be required.
 pub async fn change(actor: &Actor, change: OrganizationChange) -> Result<Organization, ApiError> {
     actor.needs(ManageOwnerAccount)?;
     let Organization { row, base_url } = own(actor).await?;
     let name = change.name.unwrap_or_else(|| row.name.clone());
     let quota_bytes = change.quota_bytes.unwrap_or(row.quota_bytes);
+    let require = change.require_second_factor.unwrap_or(row.require_second_factor);
+    if require && !row.require_second_factor {
+        members::servers_know(actor, "second factors").await?;
+    }
     let event = actor.event("change_organization", name.clone());
     if !actor.app.store.change_organization(row.id, &name, quota_bytes, Some(event)).await? {
         return Err(ApiError::from(&catalogue::ORGANIZATION_ALREADY_EXISTS));
     }
-    Ok(Organization { row: OrganizationRow { name, quota_bytes, ..row }, base_url })
+    if require != row.require_second_factor {
+        let event = actor.event("require_second_factor", if require { "yes" } else { "no" });
+        if !actor.app.store.set_require_second_factor(row.id, require, Some(event)).await? {
+            return Err(ApiError::from(&catalogue::NOT_FOUND));
+        }
+    }
+    let row = OrganizationRow { name, quota_bytes, require_second_factor: require, ..row };
+    Ok(Organization { row, base_url })
 }
 
 /// Returns the usage of the organization's repositories. Needs manage-repositories.

@@ -1,5 +1,5 @@
-//! Cached responses of a proxy, and the credentials for its upstream. All operations need
-//! manage-repositories.
+//! Cached responses of a proxy, and the credentials for its upstream. All operations need the right
+//! to manage the proxy.
 
 use packhouse_store::{CacheEntry, RepositoryRow};
 use packhouse_upstream::CountsView;
@@ -37,8 +37,7 @@ pub struct CachePageRequest<'a> {
 pub async fn list(actor: &Actor, id: &str, request: CachePageRequest<'_>) -> Result<CachePage, ApiError> {
     let CachePageRequest { prefix, offset, limit } = request;
     let repository = repositories::managed_proxy(actor, id).await?;
-    let rights = actor.permissions().rights(repository.id);
-    actor.judge(rights.read || repository.public, &catalogue::ROLE_MISMATCH)?;
+    actor.judge(repositories::may_read(actor, &repository), &catalogue::ROLE_MISMATCH)?;
     let store = &actor.app.store;
     store.write_cache_use().await?;
     let mut entries = store.cache_page(repository.id, prefix, offset, limit.saturating_add(1)).await?;

@@ -1,21 +1,24 @@
 //! Trusted publishers: workflows of build services that may publish to a repository without a
-//! stored secret, and the exchange of their ID tokens for tokens. Publishers need
-//! manage-repositories. Creating one also needs the rights of its tokens.
+//! stored secret, and the exchange of their ID tokens for tokens. Publishers need the right to
+//! manage their repository. Creating one also needs the rights of its tokens.
 
 use packhouse_app::publishers::{
     IdTokenRefusal, IdTokenRequest, MintedToken, Provider, PublisherReach, PublisherRule,
 };
 use packhouse_app::served::{Served, find_served};
 use packhouse_identity::Secret;
-use packhouse_identity::permissions::Permission::ManageRepositories;
 use packhouse_store::{MAX_PUBLISHERS, NewPublisher, PublisherId, PublisherRow, RepositoryId, Scope};
 use packhouse_wire::catalogue;
 use packhouse_wire::path::Path;
 use url::Url;
 
 use super::confirmations::{Action, Confirmation};
+use super::tokens::packages::PackageLimits;
 use super::{Actor, Origin, PageRequest, RowPage, repositories};
 use crate::error::ApiError;
+
+/// Rows that are read in one statement.
+const READ_AT_ONCE: u32 = 201;
 
 #[derive(Clone, Debug)]
 pub struct PublisherRequest {
@@ -39,7 +42,8 @@ pub struct ExchangeRequest {
 }
 
 /// Creates a publisher. 400 `invalid_issuer` for an invalid or forbidden address, 409
-/// `too_many_publishers`.
+/// `too_many_publishers`. 403 `role_mismatch` if its tokens could do what the actor may not, and if
+/// they could publish or delete packages that the actor may not.
 pub async fn create(
     actor: &Actor,
     confirmation: &Confirmation,
@@ -49,9 +53,11 @@ pub async fn create(
     let PublisherRequest { repository, provider, issuer, rule, packages, scope } = request;
     let issuer = self::issuer(actor, provider, issuer)?;
     let repository = repositories::managed(actor, &repository).await?;
-    let rights = actor.permissions().rights(repository.id);
+    let rights = actor.rights_in(&repository);
     let held = rights.publish && (!scope.write || rights.write()) && (!scope.read || rights.read);
     actor.judge(held, &catalogue::ROLE_MISMATCH)?;
+    let limits = PackageLimits::of(actor, std::slice::from_ref(&repository));
+    actor.judge(!scope.write || limits.include(Some(&packages)), &catalogue::ROLE_MISMATCH)?;
     let text =
         |value: Result<String, serde_json::Error>| value.map_err(|error| ApiError::Internal(error.into()));
     let new = NewPublisher {
@@ -62,35 +68,51 @@ pub async fn create(
         packages: text(serde_json::to_string(&packages))?,
         scope,
         owner_id: rule.owner_id().map(str::to_owned),
-        created_by: actor.member().email.clone(),
+        created_by: actor.name().to_owned(),
     };
     let event = actor.event("create_trusted_publisher", repository.name);
     let made = actor.app.store.create_publisher(actor.organization(), new, Some(event)).await?;
     made.ok_or_else(|| ApiError::with(&catalogue::TOO_MANY_PUBLISHERS, &MAX_PUBLISHERS.to_string()))
 }
 
-/// Returns a page of publishers; if `repository` is given, only those of that repository.
+/// Returns a page of the publishers that the actor may manage; if `repository` is given, only those
+/// of that repository.
 pub async fn list(
     actor: &Actor,
     repository: Option<&str>,
     page: PageRequest<PublisherId>,
 ) -> Result<RowPage<PublisherRow>, ApiError> {
-    actor.needs(ManageRepositories)?;
+    repositories::manages_some(actor)?;
     let repository = match repository {
         None => None,
         Some(id) => Some(id.parse::<RepositoryId>().map_err(|_| &catalogue::NOT_FOUND)?),
     };
-    let store = &actor.app.store;
-    let found =
-        store.list_publishers(actor.organization(), repository, page.after, page.one_further()).await?;
+    let (store, organization) = (&actor.app.store, actor.organization());
+    let (mut found, mut after) = (Vec::new(), page.after);
+    while found.len() < page.one_further() as usize {
+        let rows = store.list_publishers(organization, repository, after, READ_AT_ONCE).await?;
+        after = rows.last().map(|row| row.id);
+        let last = rows.len() < READ_AT_ONCE as usize;
+        found.extend(rows.into_iter().filter(|row| is_managed(actor, row)));
+        if last {
+            break;
+        }
+    }
     Ok(page.cut(found))
 }
 
+/// Returns whether the actor may manage the repository of a publisher.
+fn is_managed(actor: &Actor, row: &PublisherRow) -> bool {
+    repositories::may_manage(actor, row.repository, &row.repository_name)
+}
+
+/// Finds a publisher of a repository that the actor may manage; otherwise 404 `not_found`. 403
+/// `insufficient_permissions` for an actor who manages no repository.
 pub async fn find(actor: &Actor, id: &str) -> Result<PublisherRow, ApiError> {
-    actor.needs(ManageRepositories)?;
+    repositories::manages_some(actor)?;
     let id = id.parse::<PublisherId>().map_err(|_| &catalogue::NOT_FOUND)?;
     let row = actor.app.store.find_publisher(actor.organization(), id).await?;
-    row.ok_or(ApiError::from(&catalogue::NOT_FOUND))
+    row.filter(|row| is_managed(actor, row)).ok_or(ApiError::from(&catalogue::NOT_FOUND))
 }
 
 /// Deletes a publisher. Tokens that were issued for it end at once.

@@ -53,7 +53,7 @@ pub async fn create(
         repository: row.id,
         max_recordings: count,
         only_failures,
-        created_by: actor.member().email.clone(),
+        created_by: actor.name().to_owned(),
     };
     let event = actor.event("record_plugin_calls", &row.name);
     let made = actor.app.store.create_recording_set(new, Some(event)).await?;

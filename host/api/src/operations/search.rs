@@ -6,6 +6,9 @@ use super::Actor;
 use super::advisories::{self, Mark};
 use crate::error::ApiError;
 
+/// Repositories that are read in one statement.
+const READ_AT_ONCE: u32 = 500;
+
 #[derive(Clone, Debug, Default)]
 pub struct SearchRequest {
     /// Words that must all occur in name, summary or keywords; empty for all packages.
@@ -49,7 +52,7 @@ pub async fn packages(actor: &Actor, request: SearchRequest) -> Result<SearchPag
         Some(Ok(id)) => Some(id),
         Some(Err(_)) => return Ok(SearchPage { packages: Vec::new(), next: None }),
     };
-    let readable = readable(actor);
+    let readable = readable(actor).await?;
     find(actor, Query { text, format, repository, after, limit, readable }).await
 }
 
@@ -77,11 +80,31 @@ pub(super) async fn find(actor: &Actor, query: Query) -> Result<SearchPage, ApiE
 }
 
 /// Repositories that the actor may read, in addition to public ones.
-fn readable(actor: &Actor) -> Readable {
+async fn readable(actor: &Actor) -> Result<Readable, ApiError> {
     let permissions = actor.permissions();
-    let all = permissions.rights_in_a_new_one().read;
+    if permissions.reads_all() {
+        return Ok(Readable { all: true, these: Vec::new() });
+    }
+    if permissions.has_name_patterns() {
+        return Ok(Readable { all: false, these: readable_by_name(actor).await? });
+    }
     let named = permissions.named().filter_map(|id| id.parse::<RepositoryId>().ok());
-    Readable { all, these: named.filter(|id| permissions.rights(*id).read).collect() }
+    // Without patterns of names, the name of a repository decides nothing.
+    Ok(Readable { all: false, these: named.filter(|id| permissions.rights(*id, "").read).collect() })
+}
+
+/// Repositories that the actor may read, found among all repositories by their names.
+async fn readable_by_name(actor: &Actor) -> Result<Vec<RepositoryId>, ApiError> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = actor.app.store.list_repositories(actor.organization(), after, READ_AT_ONCE).await?;
+        after = page.last().map(|row| row.id);
+        let last = page.len() < READ_AT_ONCE as usize;
+        found.extend(page.iter().filter(|row| actor.rights_in(row).read).map(|row| row.id));
+        if last {
+            return Ok(found);
+        }
+    }
 }
 
 fn write_place(place: &SearchPlace) -> String {

@@ -4,7 +4,7 @@ use packhouse_app::App;
 use packhouse_app::rate_limits::Requester;
 use packhouse_wire::catalogue;
 
-use super::actor::{Caller, session_name};
+use super::caller::Caller;
 use crate::error::ApiError;
 
 /// 503 `maintenance` with the operator's message, if one is set.
@@ -18,10 +18,9 @@ pub fn in_service(app: &App) -> Result<(), ApiError> {
 }
 
 impl Caller {
-    /// Counts a request of this session; 429 `rate_limited` if it exceeds the limit.
+    /// Counts a request with this credential; 429 `rate_limited` if it exceeds the limit.
     pub fn count(&self, app: &App) -> Result<(), ApiError> {
-        let requester =
-            || Requester::Credential(self.member.organization, session_name(&self.session).into());
+        let requester = || Requester::Credential(self.member.organization, self.credential.name().into());
         app.live.rates.count(requester).map_err(|exceeded| ApiError::rate_limited(exceeded.retry_after))
     }
 }

@@ -57,7 +57,7 @@ pub async fn create(
     let sealed = actor.app.sealer.seal(&purpose(id), &secret);
     let sealed = sealed.map_err(|error| ApiError::Internal(error.into()))?;
     let event = actor.event("create_webhook", id.to_string());
-    let new = NewWebhook { url: url.into(), events, repositories, created_by: actor.member().email.clone() };
+    let new = NewWebhook { url: url.into(), events, repositories, created_by: actor.name().to_owned() };
     let made = store.create_webhook(actor.organization(), id, new, &sealed, Some(event)).await?;
     let row = made.ok_or_else(|| ApiError::with(&catalogue::TOO_MANY_WEBHOOKS, &MAX_WEBHOOKS.to_string()))?;
     Ok(MadeWebhook { row, secret })
@@ -107,7 +107,7 @@ pub async fn remove(actor: &Actor, id: &str) -> Result<(), ApiError> {
 pub async fn test(actor: &Actor, id: &str) -> Result<Delivery, ApiError> {
     let row = find(actor, id).await?;
     let event = actor.event("test_webhook", row.id.to_string());
-    let data = json!({"webhook": row.id.to_string(), "asked_by": actor.member().email});
+    let data = json!({"webhook": row.id.to_string(), "asked_by": actor.name()});
     let sent = actor.app.store.test_webhook(row.id, row.id.to_string(), &data, Some(event)).await?;
     sent.ok_or_else(|| ApiError::from(&catalogue::RATE_LIMITED))
 }

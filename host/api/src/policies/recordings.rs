@@ -17,6 +17,7 @@ use crate::endpoint::Right::Holds;
 use crate::error_response::ErrorBody;
 use crate::operations::policies;
 use crate::paging::{self, Page};
+use crate::scope::Family;
 
 pub(super) fn endpoints() -> Vec<Described> {
     vec![routes!(record), routes!(list), routes!(find), routes!(stop)]
@@ -79,7 +80,7 @@ impl From<RecordingRow> for PolicyRecordingView {
 /// seven days at most, and discards earlier recordings. Recordings never contain credentials; they
 /// contain facts about versions and the names of callers.
 #[utoipa::path(post, path = "/v1/policies/{id}/recordings", operation_id = "record_policy_calls",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-scope" = json!(Family::Policies))),
     params(("id" = String, Path)),
     request_body = RecordPolicy,
     responses((status = 201, body = PolicyRecordingsView), (status = 409, body = ErrorBody)))]
@@ -92,7 +93,7 @@ async fn record(mut call: Call) -> HandlerResult {
 
 /// Lists the recordings of a policy, newest first.
 #[utoipa::path(get, path = "/v1/policies/{id}/recordings", operation_id = "list_policy_recordings",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-scope" = json!(Family::Policies))),
     params(("id" = String, Path),
         ("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "The `next` of the previous page")),
@@ -106,7 +107,7 @@ async fn list(call: Call) -> HandlerResult {
 
 /// Returns a recording as the file that `packhouse policies replay` reads.
 #[utoipa::path(get, path = "/v1/policies/{id}/recordings/{recording}", operation_id = "get_policy_recording",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-scope" = json!(Family::Policies))),
     params(("id" = String, Path), ("recording" = String, Path)),
     responses((status = 200, body = serde_json::Value)))]
 async fn find(call: Call) -> HandlerResult {
@@ -117,7 +118,7 @@ async fn find(call: Call) -> HandlerResult {
 
 /// Stops recording a policy and deletes its recordings.
 #[utoipa::path(delete, path = "/v1/policies/{id}/recordings", operation_id = "delete_policy_recordings",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-scope" = json!(Family::Policies))),
     params(("id" = String, Path)),
     responses((status = 204)))]
 async fn stop(call: Call) -> HandlerResult {

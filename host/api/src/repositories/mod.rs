@@ -19,6 +19,7 @@ use crate::error_response::ErrorBody;
 use crate::operations::loaded;
 use crate::operations::repositories::{self, RepositoryWithUsage};
 use crate::paging::{self, Page};
+use crate::scope::Family;
 pub use request::from_json;
 use request::{ChangeRepository, CreateRepository};
 use view::RepositoryView;
@@ -29,7 +30,7 @@ pub(crate) fn endpoints() -> Vec<Described> {
 
 /// Creates a repository. A public one also requires read access to all repositories (`*`).
 #[utoipa::path(post, path = "/v1/repositories", operation_id = "create_repository",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-scope" = json!(Family::Repositories))),
     request_body = CreateRepository,
     responses((status = 201, body = RepositoryView), (status = 409, body = ErrorBody)))]
 async fn create(mut call: Call) -> HandlerResult {
@@ -45,7 +46,7 @@ async fn create(mut call: Call) -> HandlerResult {
 
 /// Lists repositories.
 #[utoipa::path(get, path = "/v1/repositories", operation_id = "list_repositories",
-    extensions(("x-right" = json!(SignedIn))),
+    extensions(("x-right" = json!(SignedIn)), ("x-scope" = json!(Family::Repositories))),
     params(("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
         ("after" = Option<String>, Query, description = "The `next` of the previous page")),
     responses((status = 200, body = Page<RepositoryView>)))]
@@ -60,7 +61,7 @@ async fn list(call: Call) -> HandlerResult {
 
 /// Returns a repository.
 #[utoipa::path(get, path = "/v1/repositories/{id}", operation_id = "show_repository",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Repositories))),
     params(("id" = String, Path)),
     responses((status = 200, body = RepositoryView)))]
 async fn show(call: Call) -> HandlerResult {
@@ -69,11 +70,12 @@ async fn show(call: Call) -> HandlerResult {
     respond(&call, row).await
 }
 
-/// Changes a repository. Making it public requires read access to it. Changing the upstream's
-/// server or connection removes the upstream credentials, because they were given for the previous
-/// one.
+/// Changes a repository. Requires the right to manage it. Making it public requires read access to
+/// it. Without manage-repositories, the caller must be able to read the repositories that are added
+/// to a group. Changing the upstream's server or connection removes the upstream credentials,
+/// because they were given for the previous one.
 #[utoipa::path(patch, path = "/v1/repositories/{id}", operation_id = "change_repository",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Repositories))),
     params(("id" = String, Path)),
     request_body = ChangeRepository,
     responses((status = 200, body = RepositoryView)))]
@@ -87,7 +89,7 @@ async fn change(mut call: Call) -> HandlerResult {
 /// Deletes a repository with its content. When the response arrives, it is gone and its name is
 /// free; its content is removed in the background, also after a restart.
 #[utoipa::path(delete, path = "/v1/repositories/{id}", operation_id = "delete_repository",
-    extensions(("x-right" = json!(Holds(ManageRepositories)))),
+    extensions(("x-right" = json!(Holds(ManageRepositories))), ("x-scope" = json!(Family::Repositories))),
     params(("id" = String, Path)),
     responses((status = 204), (status = 409, body = ErrorBody)))]
 async fn remove(call: Call) -> HandlerResult {

@@ -13,6 +13,7 @@ use crate::error::ApiError;
 use crate::error_response::ErrorBody;
 use crate::operations::confirmations::NewConfirmation;
 use crate::operations::sso::{self, ProviderAnswer, SsoOutcome};
+use crate::scope::Family;
 use crate::sessions::{ConfirmationView, SessionView, cookie, in_cookie};
 use crate::{HandlerResult, portal};
 
@@ -24,7 +25,7 @@ const LINK_SECONDS: i64 = 10 * 60;
 /// see. 303 to `/sign-in/link` if a member with a password, or with an account at another provider,
 /// must confirm that the identity is theirs. 401 `sso_refused` if the response cannot be trusted.
 #[utoipa::path(get, path = "/v1/sso/callback", operation_id = "finish_sso_sign_in",
-    extensions(("x-right" = json!(Anyone))),
+    extensions(("x-right" = json!(Anyone)), ("x-scope" = json!(Family::None))),
     params(("code" = Option<String>, Query),
         ("state" = Option<String>, Query),
         ("iss" = Option<String>, Query),

@@ -20,8 +20,10 @@ use crate::call::Call;
 use crate::endpoint::Right::Holds;
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
+use crate::members::bodies;
 use crate::operations::confirmations::Action;
 use crate::operations::sso::{self, SettingsRequest};
+use crate::scope::Family;
 
 /// Maximum number of listed domains.
 const DOMAINS: usize = 100;
@@ -48,6 +50,10 @@ pub(crate) struct SetSso {
     /// may.
     #[serde(default = "yes")]
     password_sign_in: bool,
+    /// Claim of the ID token that lists the groups of the person who signs in: a text or a list of
+    /// texts. `groups` by default. If it is stated and the provider lists the scope `groups`, the
+    /// server requests that scope.
+    groups_claim: Option<String>,
     /// Confirmation token for the action `change_sign_in`, valid for five minutes. The header
     /// `X-Confirmation-Token` may carry it instead.
     #[schema(value_type = Option<String>)]
@@ -63,8 +69,9 @@ impl SetSso {
             client_id: text("client_id", &self.client_id)?,
             client_secret: self.client_secret.map(secret).transpose()?,
             email_domains: domains(self.email_domains)?,
-            permissions: self.permissions.map(Permissions::deduplicated),
+            permissions: self.permissions.map(bodies::permissions).transpose()?,
             password_sign_in: self.password_sign_in,
+            groups_claim: self.groups_claim.map(|claim| text("groups_claim", &claim)).transpose()?,
         })
     }
 }
@@ -83,16 +90,18 @@ pub(super) struct SsoView {
     email_domains: Vec<String>,
     permissions: Option<Permissions>,
     password_sign_in: bool,
+    /// Claim of the ID token that lists the groups of the person who signs in.
+    groups_claim: String,
     /// Callback address to register with the provider.
     callback_url: String,
 }
 
 impl SsoView {
     fn new(call: &Call, settings: SsoSettings) -> SsoView {
-        let SsoSettings { issuer, client_id, sealed_secret, email_domains, permissions, password_sign_in } =
-            settings;
         let callback_url = sso::callback_url(call.origin());
-        let has_client_secret = sealed_secret.is_some();
+        let groups_claim = settings.groups_claim().to_owned();
+        let has_client_secret = settings.sealed_secret.is_some();
+        let SsoSettings { issuer, client_id, email_domains, permissions, password_sign_in, .. } = settings;
         SsoView {
             issuer,
             client_id,
@@ -100,6 +109,7 @@ impl SsoView {
             email_domains,
             permissions,
             password_sign_in,
+            groups_claim,
             callback_url,
         }
     }
@@ -107,7 +117,7 @@ impl SsoView {
 
 /// Returns the sign-in settings.
 #[utoipa::path(get, path = "/v1/sso", operation_id = "show_sso",
-    extensions(("x-right" = json!(Holds(ManageOwnerAccount)))),
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-scope" = json!(Family::Organization))),
     responses((status = 200, body = SsoView), (status = 404, body = ErrorBody)))]
 pub(super) async fn show(call: Call) -> HandlerResult {
     call.only(&[])?;
@@ -116,9 +126,12 @@ pub(super) async fn show(call: Call) -> HandlerResult {
 }
 
 /// Sets how members of the organization sign in. The server contacts the provider only when a
-/// member signs in.
+/// member signs in. Another issuer, client or groups claim needs the permissions of all teams that
+/// name groups, and another issuer or client those of all members without a password who have not
+/// signed in yet: otherwise 403 `role_mismatch`.
 #[utoipa::path(put, path = "/v1/sso", operation_id = "set_sso",
-    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-confirmation" = json!(Action::ChangeSignIn))),
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-scope" = json!(Family::Organization)),
+        ("x-confirmation" = json!(Action::ChangeSignIn))),
     request_body = SetSso,
     responses((status = 200, body = SsoView)))]
 pub(super) async fn change(mut call: Call) -> HandlerResult {
@@ -131,7 +144,8 @@ pub(super) async fn change(mut call: Call) -> HandlerResult {
 
 /// Removes the sign-in settings: members sign in with a password only. Sessions stay valid.
 #[utoipa::path(delete, path = "/v1/sso", operation_id = "delete_sso",
-    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-confirmation" = json!(Action::ChangeSignIn))),
+    extensions(("x-right" = json!(Holds(ManageOwnerAccount))), ("x-scope" = json!(Family::Organization)),
+        ("x-confirmation" = json!(Action::ChangeSignIn))),
     responses((status = 204), (status = 404, body = ErrorBody)))]
 pub(super) async fn remove(call: Call) -> HandlerResult {
     call.only(&[])?;

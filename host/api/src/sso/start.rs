@@ -11,6 +11,7 @@ use crate::endpoint::Right::Anyone;
 use crate::error::ApiError;
 use crate::error_response::ErrorBody;
 use crate::operations::sso::{self, SignInStart};
+use crate::scope::Family;
 use crate::{HandlerResult, portal};
 
 /// Starts a sign-in through the organization's provider: redirects the browser there and binds the
@@ -18,7 +19,7 @@ use crate::{HandlerResult, portal};
 /// several; `return_to` is the path on this host to continue at; `ticket` comes from POST
 /// /v1/confirmations.
 #[utoipa::path(get, path = "/v1/sso/start", operation_id = "start_sso_sign_in",
-    extensions(("x-right" = json!(Anyone))),
+    extensions(("x-right" = json!(Anyone)), ("x-scope" = json!(Family::None))),
     params(("organization" = Option<String>, Query),
         ("return_to" = Option<String>, Query),
         ("ticket" = Option<String>, Query)),

@@ -34,6 +34,7 @@ macro_rules! endpoints_of {
         use crate::endpoint::Right::Holds;
         use crate::error::ApiError;
         use crate::paging::Page;
+        use crate::scope::Family;
 
         pub(super) fn endpoints() -> Vec<Described> {
             vec![routes!(create), routes!(list), routes!(show), routes!(change), routes!(remove)]
@@ -41,7 +42,7 @@ macro_rules! endpoints_of {
 
         #[utoipa::path(post, path = $path, operation_id = concat!("create_", $noun),
             summary = concat!("Creates ", $one, "."),
-            extensions(("x-right" = json!(Holds(ManageSubscribers)))),
+            extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-scope" = json!(Family::Members))),
             request_body = $create,
             responses((status = 201, body = $view)))]
         async fn create(call: Call) -> Result<Response, ApiError> {
@@ -50,7 +51,7 @@ macro_rules! endpoints_of {
 
         #[utoipa::path(get, path = $path, operation_id = concat!("list_", $noun, "s"),
             summary = concat!("Lists ", $many, "."),
-            extensions(("x-right" = json!(Holds(ManageSubscribers)))),
+            extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-scope" = json!(Family::Members))),
             params(("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
                 ("after" = Option<String>, Query, description = "The `next` of the previous page")),
             responses((status = 200, body = Page<$view>)))]
@@ -60,7 +61,7 @@ macro_rules! endpoints_of {
 
         #[utoipa::path(get, path = concat!($path, "/{id}"), operation_id = concat!("show_", $noun),
             summary = concat!("Shows ", $one, "."),
-            extensions(("x-right" = json!(Holds(ManageSubscribers)))),
+            extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-scope" = json!(Family::Members))),
             params(("id" = String, Path)),
             responses((status = 200, body = $view)))]
         async fn show(call: Call) -> Result<Response, ApiError> {
@@ -69,7 +70,7 @@ macro_rules! endpoints_of {
 
         #[utoipa::path(patch, path = concat!($path, "/{id}"), operation_id = concat!("change_", $noun),
             summary = concat!("Changes ", $one, "."),
-            extensions(("x-right" = json!(Holds(ManageSubscribers)))),
+            extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-scope" = json!(Family::Members))),
             params(("id" = String, Path)),
             request_body = $change,
             responses((status = 200, body = $view)))]
@@ -79,7 +80,7 @@ macro_rules! endpoints_of {
 
         #[utoipa::path(delete, path = concat!($path, "/{id}"), operation_id = concat!("delete_", $noun),
             summary = concat!("Deletes ", $one, ". Its access keys are refused from the next request on."),
-            extensions(("x-right" = json!(Holds(ManageSubscribers)))),
+            extensions(("x-right" = json!(Holds(ManageSubscribers))), ("x-scope" = json!(Family::Members))),
             params(("id" = String, Path)),
             responses((status = 204)))]
         async fn remove(call: Call) -> Result<Response, ApiError> {

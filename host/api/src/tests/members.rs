@@ -42,7 +42,12 @@ async fn a_member_is_created_read_and_deleted() {
     assert!(made["created_at"].is_i64() && made.get("password").is_none());
     let path = format!("/v1/members/{}", made["id"].as_str().unwrap());
     assert_eq!(api.get(&owner, &path).await.ok(200), made);
-    assert_eq!(api.get(&owner, "/v1/members").await.ok(200)["items"][1], made);
+    assert_eq!((&made["teams"], &made["effective_permissions"]), (&json!([]), &reads));
+    let listed = api.get(&owner, "/v1/members").await.ok(200)["items"][1].clone();
+    let fields =
+        |view: &Value| ["id", "email", "name", "permissions", "active"].map(|name| view[name].clone());
+    assert_eq!((fields(&listed), &listed["active"]), (fields(&made), &json!(true)));
+    assert!(listed.get("teams").is_none(), "a list has no teams: {listed}");
     create(&api, &owner, "NEW@example.com", &reads).await.is(409, "user_already_exists");
     let sign_in = json!({"email": "new@example.com", "password": NEW});
     let session = api.call("", "POST", "/v1/sessions", sign_in).await.ok(201);

@@ -19,6 +19,7 @@ use crate::operations::confirmations::Action;
 use crate::operations::loaded;
 use crate::operations::tokens::{self, KeyKind, OwnedToken, TokenFilter};
 use crate::paging::{self, Page};
+use crate::scope::Family;
 use packhouse_wire::catalogue;
 pub(crate) use request::CreateToken;
 pub(crate) use request::scope;
@@ -30,9 +31,12 @@ pub(crate) fn endpoints() -> Vec<Described> {
 }
 
 /// Creates a token, or with `backing` a service key. Creating, listing, rotating or revoking a
-/// service key of a repository requires publish and delete there.
+/// service key of a repository requires publish and delete there, or the right to manage the
+/// repository. The caller must hold what the key may do. A key that the caller creates may publish
+/// and delete at most the packages that the caller may.
 #[utoipa::path(post, path = "/v1/tokens", operation_id = "create_token",
-    extensions(("x-right" = json!(OfObject)), ("x-confirmation" = json!(Action::CreateToken))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Tokens)),
+        ("x-confirmation" = json!(Action::CreateToken))),
     request_body = CreateToken,
     responses((status = 201, body = WithSecret<TokenView>)))]
 async fn create(mut call: Call) -> HandlerResult {
@@ -48,7 +52,7 @@ async fn create(mut call: Call) -> HandlerResult {
 
 /// Lists tokens.
 #[utoipa::path(get, path = "/v1/tokens", operation_id = "list_tokens",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Tokens))),
     params(("member" = Option<String>, Query, description = "E-mail address of another member"),
         ("backing" = Option<String>, Query, description = "`org` or `repo` for service keys; `publisher` \
             for ID tokens used as credentials and for tokens that were issued in exchange for one"),
@@ -76,9 +80,10 @@ fn filter(call: &Call) -> Result<TokenFilter, ApiError> {
     }
 }
 
-/// Rotates a token.
+/// Rotates a token. The successor reaches the same repositories and packages.
 #[utoipa::path(post, path = "/v1/tokens/{id}/rotation", operation_id = "rotate_token",
-    extensions(("x-right" = json!(OfObject)), ("x-confirmation" = json!(Action::RotateToken))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Tokens)),
+        ("x-confirmation" = json!(Action::RotateToken))),
     params(("id" = String, Path)),
     request_body = Rotate,
     responses((status = 201, body = WithSecret<TokenView>), (status = 409, body = ErrorBody)))]
@@ -94,7 +99,7 @@ async fn rotate(mut call: Call) -> HandlerResult {
 
 /// Revokes a token. It is refused from the next request on. Revoking it again has no effect.
 #[utoipa::path(delete, path = "/v1/tokens/{id}", operation_id = "revoke_token",
-    extensions(("x-right" = json!(OfObject))),
+    extensions(("x-right" = json!(OfObject)), ("x-scope" = json!(Family::Tokens))),
     params(("id" = String, Path)),
     responses((status = 204)))]
 async fn revoke(call: Call) -> HandlerResult {

@@ -1,6 +1,7 @@
 //! Body that creates a token. Its checks have the order of the specification's table of codes.
 
 use packhouse_identity::access::GENERIC;
+use packhouse_identity::permissions::check_patterns;
 use packhouse_store::Scope;
 use packhouse_wire::catalogue;
 use serde::Deserialize;
@@ -42,6 +43,11 @@ pub(crate) struct CreateToken {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<Object>)]
     backing: Field,
+    /// Patterns of the packages that the token may publish and delete, in which `*` matches any
+    /// text. If absent or null, all packages. Requires the scope `write`. They do not limit reads.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<Vec<String>>)]
+    packages: Field,
     /// Token from POST /v1/confirmations for `create_token`. The header X-Confirmation-Token may
     /// carry it instead.
     #[serde(default, deserialize_with = "given")]
@@ -58,9 +64,11 @@ impl CreateToken {
         let format = format(&self.format, own)?;
         let repositories = repositories(&self.repositories)?;
         let expires_at = fields::stated_expiry(&self.expires_at, now)?;
-        let request =
-            TokenRequest { name, scope, format, repositories, expires_at, backing: backing(&self.backing)? };
+        let backing = backing(&self.backing)?;
+        let mut request =
+            TokenRequest { name, scope, format, repositories, expires_at, backing, packages: None };
         service_key(&request, now)?;
+        request.packages = packages(&self.packages, scope)?;
         Ok(request)
     }
 
@@ -142,6 +150,27 @@ fn backing(field: &Field) -> Result<Option<Backing>, ApiError> {
     }
 }
 
+/// Reads the patterns of packages, without repetition; `None` for all packages.
+fn packages(field: &Field, scope: Scope) -> Result<Option<Vec<String>>, ApiError> {
+    let Some(value) = field.as_ref().filter(|value| !value.is_null()) else { return Ok(None) };
+    let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut patterns: Vec<String> = Vec::with_capacity(items.len());
+    for item in items {
+        let pattern = item.as_str().unwrap_or_default().to_owned();
+        if !patterns.contains(&pattern) {
+            patterns.push(pattern);
+        }
+    }
+    // A value of another type became an empty list or an empty pattern, which are refused too.
+    check_patterns(&patterns).map_err(|sentence| ApiError::invalid(&sentence))?;
+    if !scope.write {
+        return Err(ApiError::invalid(
+            "`packages` limits what a token may publish and delete, so it requires the scope `write`.",
+        ));
+    }
+    Ok(Some(patterns))
+}
+
 fn service_key(request: &TokenRequest, now: i64) -> Result<(), ApiError> {
     let Some(backing) = &request.backing else { return Ok(()) };
     service_key_expiry(request.expires_at, now)?;
@@ -193,6 +222,7 @@ mod tests {
             ("repositories", json!([]), "missing_repo_ids"),
             ("expires_at", json!("absent"), "missing_expires_at"),
             ("backing", json!({"kind": "team"}), "invalid_backing_kind"),
+            ("packages", json!([]), "invalid_request"),
         ]
     }
 
@@ -230,6 +260,18 @@ mod tests {
             ("backing", json!({"kind": "org", "owner": "me"}), "invalid_request"),
         ] {
             assert_eq!(code(&[(name, value.clone())]), expected, "{name} {value}");
+        }
+    }
+
+    #[test]
+    fn packages_are_patterns_of_a_token_that_writes() {
+        let write = ("scope", json!(["read", "write"]));
+        let with = |packages: Value| code(&[write.clone(), ("packages", packages)]);
+        assert_eq!((with(json!(null)), with(json!(["@acme/*", "lib"]))), ("right", "right"));
+        assert_eq!(code(&[("packages", json!(null))]), "right");
+        assert_eq!(code(&[("packages", json!(["lib"]))]), "invalid_request", "the token only reads");
+        for wrong in [json!([]), json!([""]), json!([7]), json!("lib"), json!({}), json!(["a".repeat(257)])] {
+            assert_eq!(with(wrong.clone()), "invalid_request", "{wrong}");
         }
     }
 

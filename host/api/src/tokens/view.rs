@@ -23,6 +23,8 @@ pub(crate) struct TokenView {
     scope: Vec<&'static str>,
     format: String,
     repositories: Vec<String>,
+    /// Patterns of the packages that it may publish and delete; null for all.
+    packages: Option<Vec<String>>,
     expires_at: Option<i64>,
     created_at: i64,
     /// Time in ms since 1970 at which a rotation ends it.
@@ -50,6 +52,7 @@ impl TokenView {
             scope: scope.into_iter().filter(|(held, _)| *held).map(|(_, name)| name).collect(),
             format: row.format,
             repositories: row.repositories.iter().map(ToString::to_string).collect(),
+            packages: row.packages,
             expires_at: row.expires_at,
             created_at: row.created_at,
             ends_at: row.ends_at,

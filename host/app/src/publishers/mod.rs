@@ -354,6 +354,7 @@ fn to_mint(secret: &TokenSecret, verified: &Verified, matching: &[Match]) -> Tok
         backing_repository: None,
         repositories: grants.iter().map(|grant| RepositoryId(grant.repository)).collect(),
         expires_at: Some(secret.expires_at.unwrap_or(verified.expires_at())),
+        packages: None,
     };
     TokenToMint {
         token,

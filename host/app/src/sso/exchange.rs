@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use url::{Url, form_urlencoded};
 
 use super::flow::{Aim, Flow};
+use super::groups::GroupsClaim;
 use super::provider::{ProviderError, ProviderMetadata, Providers, Response};
 use super::settings::SsoSettings;
 use crate::boxed;
@@ -32,6 +33,15 @@ pub enum Refused {
     /// The server cannot use the provider.
     #[error(transparent)]
     Provider(#[from] ProviderError),
+}
+
+/// User whom the provider signed in.
+#[derive(Debug)]
+pub struct IdentifiedUser {
+    pub identity: SsoIdentity,
+    /// Displayed name; may be empty.
+    pub name: String,
+    pub groups: GroupsClaim,
 }
 
 /// This server in its role as a client of one provider.
@@ -66,7 +76,7 @@ impl Exchange<'_> {
             ("response_type", "code"),
             ("client_id", self.settings.client_id.as_str()),
             ("redirect_uri", self.callback.as_str()),
-            ("scope", "openid email profile"),
+            ("scope", self.scope(&metadata)),
             ("state", flow.state.as_str()),
             ("nonce", flow.nonce.as_str()),
             ("code_challenge", challenge.as_str()),
@@ -79,10 +89,21 @@ impl Exchange<'_> {
         Ok(url)
     }
 
-    /// Redeems the code. Returns the user's identity and name, or fails if a check of the response
-    /// fails.
+    /// Scopes that the sign-in requests. Some providers state the groups only for the scope
+    /// `groups`, and others refuse a scope that the client may not use. So the server requests it
+    /// if the provider lists it and the settings name a claim.
+    fn scope(&self, metadata: &ProviderMetadata) -> &'static str {
+        if self.settings.groups_claim.is_some() && metadata.lists_scope("groups") {
+            "openid email profile groups"
+        } else {
+            "openid email profile"
+        }
+    }
+
+    /// Redeems the code. Returns the user's identity, name and groups, or fails if a check of the
+    /// response fails.
     #[boxed]
-    pub async fn identity(&self, flow: &Flow, code: &str) -> Result<(SsoIdentity, String), Refused> {
+    pub async fn identity(&self, flow: &Flow, code: &str) -> Result<IdentifiedUser, Refused> {
         let mut metadata = self.providers.metadata(&self.settings.issuer, false).await?;
         let tokens = self.redeem(&metadata, flow, code).await?;
         let token = tokens.id_token.as_deref().ok_or(Refused::Answer(why(TokenProblem::Malformed)))?;
@@ -106,7 +127,9 @@ impl Exchange<'_> {
         if flow.aim != Aim::Session {
             is_new(&claims, flow)?;
         }
-        self.identify(&metadata, &tokens.access_token, claims.user).await
+        let groups = GroupsClaim::read(&claims.other, self.settings.groups_claim());
+        let (identity, name) = self.identify(&metadata, &tokens.access_token, claims.user).await?;
+        Ok(IdentifiedUser { identity, name, groups })
     }
 
     fn expected(&self) -> ExpectedClaims<'_> {

@@ -77,6 +77,9 @@ pub struct Link {
     /// The member's subject at the provider.
     pub subject: String,
     pub email: String,
+    /// Groups of the user at the provider that some team names; `None` if they are unknown.
+    #[serde(default)]
+    pub groups: Option<Vec<String>>,
     /// Path on this host at which the browser continues after the sign-in.
     pub return_to: Option<String>,
     /// Expiry, in ms since 1970.

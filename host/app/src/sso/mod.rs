@@ -3,11 +3,13 @@
 
 mod exchange;
 mod flow;
+mod groups;
 mod provider;
 mod settings;
 
-pub use exchange::{Exchange, Refused};
+pub use exchange::{Exchange, IdentifiedUser, Refused};
 pub use flow::{Aim, FLOW_MS, Flow, Link, Ticket, is_own_path, random};
+pub use groups::GroupsClaim;
 pub(crate) use provider::ProviderMetadata;
 pub use provider::Providers;
 pub use settings::{SsoSettings, allows_password};

@@ -67,6 +67,7 @@ pub(crate) struct ProviderMetadata {
     pub(super) token_endpoint: Option<String>,
     pub(super) userinfo_endpoint: Option<String>,
     token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    scopes_supported: Option<Vec<String>>,
     #[serde(skip)]
     pub(crate) keys: KeySet,
 }
@@ -78,6 +79,11 @@ impl ProviderMetadata {
         let methods = self.token_endpoint_auth_methods_supported.as_deref().unwrap_or_default();
         let takes = |method: &str| methods.iter().any(|taken| taken == method);
         takes("client_secret_post") && !takes("client_secret_basic")
+    }
+
+    /// Reports whether the provider lists this scope.
+    pub(super) fn lists_scope(&self, scope: &str) -> bool {
+        self.scopes_supported.as_deref().unwrap_or_default().iter().any(|listed| listed == scope)
     }
 }
 

@@ -22,6 +22,9 @@ pub struct SsoSettings {
     pub permissions: Option<Permissions>,
     /// True if members may still sign in with a password.
     pub password_sign_in: bool,
+    /// Claim of the ID token that lists the user's groups. `None` means `groups`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups_claim: Option<String>,
 }
 
 impl SsoSettings {
@@ -34,9 +37,17 @@ impl SsoSettings {
 }
 
 impl SsoSettings {
+    /// Claim that lists the user's groups unless the settings name another one.
+    pub const GROUPS_CLAIM: &'static str = "groups";
+
     /// Returns the sealing purpose of the client secret.
     pub fn purpose(organization: OrganizationId) -> String {
         format!("sso client secret {organization}")
+    }
+
+    /// Returns the name of the claim that lists the user's groups.
+    pub fn groups_claim(&self) -> &str {
+        self.groups_claim.as_deref().unwrap_or(SsoSettings::GROUPS_CLAIM)
     }
 
     /// Reports whether this e-mail address, in lower case, may sign in.
@@ -52,5 +63,5 @@ impl SsoSettings {
 pub fn allows_password(settings: Option<&str>, member: &MemberRow) -> bool {
     let Some(json) = settings else { return true };
     SsoSettings::read(json).is_some_and(|settings| settings.password_sign_in)
-        || Permissions::read(&member.permissions).holds(Permission::ManageOwnerAccount)
+        || Permissions::of_member(member).holds(Permission::ManageOwnerAccount)
 }

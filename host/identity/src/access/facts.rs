@@ -56,12 +56,15 @@ impl AccessAction {
     }
 }
 
-/// Rights of a member in one repository.
+/// Rights of a member in one repository. The rights to publish and to delete may be for some
+/// packages only: then the package of a request is checked too.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Rights {
     pub read: bool,
     pub publish: bool,
     pub delete: bool,
+    /// The right to manage the repository itself. It gives no access to packages.
+    pub manage: bool,
 }
 
 impl Rights {
@@ -163,6 +166,8 @@ pub enum ResolvedCredential {
     Nothing,
     /// The credential is not in the store.
     Unknown,
+    /// The credential is known and refused everywhere, for the reason in this sentence.
+    Refused(&'static str),
     /// A token or service key, and the username sent with it. A bearer has no username.
     Token(TokenFacts, Option<String>),
     Key(KeyFacts),

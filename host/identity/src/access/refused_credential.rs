@@ -5,6 +5,15 @@ use super::{CredentialState, FormatRules, ResolvedCredential, goes_with};
 
 const UNKNOWN: &str =
     "The credential that was sent is not accepted: the token or password is wrong, or it was deleted.";
+/// The reason for refusing the password or a token of a suspended member.
+pub const SUSPENDED: &str = "The account of this credential is suspended.";
+/// The reason for refusing the password of an account with a second factor.
+pub const NEEDS_TOKEN: &str =
+    "The account of this password has a second factor, so make a token in the portal and send that instead.";
+/// The reason for refusing the password of an account without the second factor that its
+/// organization requires.
+pub const NEEDS_FACTOR: &str =
+    "Your organization requires a second factor, so make a token in the portal and send that instead.";
 
 /// The reason why a credential is refused everywhere. `None` if it is valid, and for a request
 /// without a credential.
@@ -12,6 +21,7 @@ pub fn ended(presented: &ResolvedCredential, now: i64) -> Option<&'static str> {
     let (key, state) = match presented {
         ResolvedCredential::Nothing | ResolvedCredential::Member(_) => return None,
         ResolvedCredential::Unknown => return Some(UNKNOWN),
+        ResolvedCredential::Refused(sentence) => return Some(*sentence),
         ResolvedCredential::Key(key) => {
             (true, CredentialState::at(now, key.revoked_at, key.expires_at, key.ends_at))
         }

@@ -54,11 +54,21 @@ fn repositories() -> Vec<Option<RepositoryFacts>> {
 }
 
 fn rights() -> Vec<Rights> {
-    (0..8).map(|bits| Rights { read: bits & 1 > 0, publish: bits & 2 > 0, delete: bits & 4 > 0 }).collect()
+    let rights = |bits| Rights {
+        read: bits & 1 > 0,
+        publish: bits & 2 > 0,
+        delete: bits & 4 > 0,
+        manage: bits & 8 > 0,
+    };
+    (0..16).map(rights).collect()
 }
 
 fn presented() -> Vec<ResolvedCredential> {
-    let mut all = vec![ResolvedCredential::Nothing, ResolvedCredential::Unknown];
+    let mut all = vec![
+        ResolvedCredential::Nothing,
+        ResolvedCredential::Unknown,
+        ResolvedCredential::Refused(SUSPENDED),
+    ];
     all.extend(rights().into_iter().map(ResolvedCredential::Member));
     let owners = rights().into_iter().map(Some).chain([None]);
     let states = [
@@ -120,7 +130,8 @@ fn expected(question: &AccessRequest<'_>) -> Option<(u16, &'static str)> {
     let ended = token.is_some_and(|(token, _)| over(token.revoked_at, token.expires_at, token.ends_at))
         || key.is_some_and(|key| over(key.revoked_at, key.expires_at, key.ends_at));
     let misnamed = rules.checks_username && token.is_some_and(|(_, name)| name == Some("you@x"));
-    let refused = **presented == ResolvedCredential::Unknown || ended || misnamed;
+    let unknown = matches!(presented, ResolvedCredential::Unknown | ResolvedCredential::Refused(_));
+    let refused = unknown || ended || misnamed;
     let public = repository.is_some_and(|repository| repository.public);
     let free = repository.is_some() && (*action == AccessAction::Open || (read && public && !refused));
     let disabled = || repository.filter(|repository| !repository.enabled).map(|_| (503, "format_disabled"));
@@ -142,12 +153,14 @@ fn expected(question: &AccessRequest<'_>) -> Option<(u16, &'static str)> {
             read: true,
             publish: true,
             delete: true,
+            manage: false,
         }),
     };
     let reached = match (token, key) {
         (Some((token, _)), _) => token.listed && rights.read,
         (None, Some(key)) => key.given,
-        (None, None) => rights != Rights::default(),
+        // The right to manage a repository gives no access to its packages.
+        (None, None) => rights.read || rights.publish || rights.delete,
     };
     if !reached {
         let hidden = repository.kind == RepositoryKind::Proxy || rules.not_reached_status == 404;
@@ -204,7 +217,25 @@ fn only_open_and_public_requests_are_allowed_without_a_credential() {
         let anyone = question.action == AccessAction::Open || (public && !question.action.writes());
         assert!(anyone || *question.presented != ResolvedCredential::Nothing, "{question:?}");
         assert!(anyone || *question.presented != ResolvedCredential::Unknown, "{question:?}");
+        let suspended = *question.presented == ResolvedCredential::Refused(SUSPENDED);
+        assert!(!suspended || question.action == AccessAction::Open, "{question:?}");
     }
+}
+
+#[test]
+fn a_suspended_account_is_named_as_the_reason() {
+    let rules = rules().remove(0);
+    let public = RepositoryFacts { kind: RepositoryKind::Hosted, public: true, enabled: true };
+    for repository in [None, Some(public)] {
+        for action in [AccessAction::Read { for_publish: false }, AccessAction::Publish] {
+            let presented = ResolvedCredential::Refused(SUSPENDED);
+            let question =
+                AccessRequest { repository, rules: &rules, presented: &presented, action, now: NOW };
+            let AccessDecision::Refused(refusal) = decide(&question) else { panic!("{question:?}") };
+            assert_eq!((refusal.status, refusal.sentence.as_str()), (401, SUSPENDED));
+        }
+    }
+    assert!(is_unauthenticated(&ResolvedCredential::Refused(SUSPENDED), NOW));
 }
 
 #[test]

@@ -55,6 +55,7 @@ async fn credentials(app: &App) -> (OrganizationId, Vec<PresentedCredential>) {
         backing_repository: None,
         repositories: Vec::new(),
         expires_at: None,
+        packages: None,
     };
     app.store.create_token(organization.id, token, None).await.unwrap();
     let basic = |username: &str, password: &Secret| PresentedCredential::Basic {

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use packhouse_store::{
-    AccessKeyId, AccessKeyRow, KeyOwnerId, LookUp, MemberId, MemberRow, OrganizationId, RepositoryId,
-    RepositoryRow, Scope, TokenId, TokenRow,
+    AccessKeyId, AccessKeyRow, KeyOwnerId, LookUp, MemberId, MemberKind, MemberRow, OrganizationId,
+    RepositoryId, RepositoryRow, Scope, TokenId, TokenRow,
 };
 
 use crate::credential::PresentedCredential;
@@ -17,13 +17,12 @@ use packhouse_identity::access::{
     self, AccessAction, AccessDecision, AccessRequest, FormatRules, RepositoryFacts, RepositoryKind,
     ResolvedCredential,
 };
-use packhouse_identity::permissions::Permissions;
 
 const NOW: i64 = 1_000_000;
 
 /// The kind of the presented credential.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum CredentialKind {
+pub(super) enum CredentialKind {
     Nothing,
     Unknown,
     /// A credential of another organization, which this organization does not know.
@@ -59,7 +58,7 @@ const CREDENTIALS: [CredentialKind; 13] = [
 
 /// State of the credential or of the member who owns it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Standing {
+pub(super) enum Standing {
     Active,
     Rotating,
     OverlapOver,
@@ -69,11 +68,23 @@ enum Standing {
     LostDelete,
     LostRead,
     OwnerGone,
+    /// The member is suspended.
+    Suspended,
 }
 use Standing::*;
 
-const STANDINGS: [Standing; 9] =
-    [Active, Rotating, OverlapOver, Revoked, Expired, LostPublish, LostDelete, LostRead, OwnerGone];
+const STANDINGS: [Standing; 10] = [
+    Active,
+    Rotating,
+    OverlapOver,
+    Revoked,
+    Expired,
+    LostPublish,
+    LostDelete,
+    LostRead,
+    OwnerGone,
+    Suspended,
+];
 
 /// Way in which the client sends the credential.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,7 +98,7 @@ use Presentation::*;
 
 /// Formats with different rules for refusals.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum TestFormat {
+pub(super) enum TestFormat {
     Maven,
     Python,
     Npm,
@@ -151,7 +162,7 @@ fn makes_sense(credential: CredentialKind, standing: Standing, presentation: Pre
     let states = match credential {
         Nothing | Unknown => standing == Active && presentation == AsBearer,
         Foreign => standing == Active,
-        Member => matches!(standing, Active | LostPublish | LostDelete | LostRead),
+        Member => matches!(standing, Active | LostPublish | LostDelete | LostRead | Suspended),
         _ => of_a_member || matches!(standing, Active | Rotating | OverlapOver | Revoked | Expired),
     };
     states && (credential != Member || presentation == ByItsUser)
@@ -207,7 +218,8 @@ fn expected(case: &AccessCase) -> Option<(u16, &'static str)> {
     // "wrong username": Docker ignores user names and npm sends none. An access key or a legacy
     // token accepts any user name.
     let named = matches!(format, Maven | Python) && !key && credential != LegacyToken;
-    let ended = matches!(standing, OverlapOver | Revoked | Expired);
+    // "Everything of a suspended member is refused", its tokens and its password.
+    let ended = matches!(standing, OverlapOver | Revoked | Expired | Suspended);
     let bad = matches!(credential, Unknown | Foreign) || ended || (named && presentation == ByAnother);
     // "anyone reads" public repositories, but a refused credential stays refused.
     if let RepositoryState::Present { public: true, enabled, .. } = target
@@ -264,7 +276,7 @@ fn expected(case: &AccessCase) -> Option<(u16, &'static str)> {
 }
 
 const ORGANIZATION: OrganizationId = OrganizationId(1);
-const REPOSITORY: RepositoryId = RepositoryId(7);
+pub(super) const REPOSITORY: RepositoryId = RepositoryId(7);
 const OWNER: MemberId = MemberId(3);
 const EMAIL: &str = "me@example.com";
 
@@ -290,7 +302,7 @@ fn found(case: &AccessCase) -> LookUp {
     found
 }
 
-fn repository(format: TestFormat, kind: RepositoryKind, public: bool) -> RepositoryRow {
+pub(super) fn repository(format: TestFormat, kind: RepositoryKind, public: bool) -> RepositoryRow {
     let kind = match kind {
         RepositoryKind::Hosted => "hosted",
         RepositoryKind::Proxy => "proxy",
@@ -323,7 +335,7 @@ fn dates(standing: Standing) -> [Option<i64>; 3] {
     }
 }
 
-fn token(credential: CredentialKind, standing: Standing) -> TokenRow {
+pub(super) fn token(credential: CredentialKind, standing: Standing) -> TokenRow {
     let [expires_at, ends_at, revoked_at] = dates(standing);
     let backing = match credential {
         OrganizationKey => Some("org"),
@@ -349,6 +361,7 @@ fn token(credential: CredentialKind, standing: Standing) -> TokenRow {
         created_at: 1,
         last_used_at: None,
         grants: None,
+        packages: None,
     }
 }
 
@@ -369,7 +382,7 @@ fn key(standing: Standing) -> AccessKeyRow {
     }
 }
 
-fn member(standing: Standing) -> MemberRow {
+pub(super) fn member(standing: Standing) -> MemberRow {
     let lost = match standing {
         LostPublish => "publish",
         LostDelete => "delete",
@@ -387,6 +400,10 @@ fn member(standing: Standing) -> MemberRow {
         password_hash: String::new(),
         permissions: permissions.to_string(),
         created_at: 1,
+        kind: MemberKind::Person,
+        active: standing != Suspended,
+        external_id: None,
+        team_permissions: String::new(),
     }
 }
 
@@ -409,11 +426,14 @@ fn presented(case: &AccessCase, facts: LookUp) -> ResolvedCredential {
     match case.credential {
         Nothing => ResolvedCredential::Nothing,
         Unknown | Foreign => ResolvedCredential::Unknown,
-        // The member signed in by password and has the rights in the repository.
-        Member if reached => ResolvedCredential::Member(
-            Permissions::read(&member(case.standing).permissions).rights(REPOSITORY),
-        ),
-        Member => ResolvedCredential::Member(access::Rights::default()),
+        // The member signed in by password.
+        Member => {
+            let mut row = member(case.standing);
+            if !reached {
+                row.permissions.clear();
+            }
+            identify::account(Arc::new(facts), row).presented
+        }
         _ => identify::recognized(&Arc::new(facts), &credential(case)).expect("a credential").presented,
     }
 }

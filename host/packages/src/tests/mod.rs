@@ -2,3 +2,4 @@
 
 mod closed;
 mod matrix;
+mod package_matrix;

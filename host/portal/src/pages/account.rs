@@ -14,7 +14,7 @@ use crate::fields::Fields;
 use crate::frame::{self, Sheet};
 use crate::page_context::{PageContext, see_other};
 use crate::visit;
-use crate::{PageResult, dates, fault, parts};
+use crate::{PageResult, dates, fault, parts, policy};
 
 /// Maximum number of sessions on the page.
 const ROWS: usize = 50;
@@ -66,7 +66,11 @@ async fn page(ctx: &PageContext, wrong: Option<(&str, &ApiError)>) -> PageResult
             dl {
                 dt { "E-mail" } dd { (parts::isolated(&member.email)) }
                 dt { "Organization" } dd { (parts::isolated(&me.name)) }
-                dt { "Permissions" } dd { (permissions::in_short(ctx.actor.permissions())) }
+                dt { "Permissions" } dd { (permissions::in_short(ctx.actor.permissions())) " " a href="/access" { "Show them" } }
+                @if !me.teams.is_empty() {
+                    dt { "Teams" }
+                    dd { @for (at, team) in me.teams.iter().enumerate() { @if at > 0 { ", " } (parts::isolated(&team.name)) } }
+                }
             }
         }
         form.card method="post" action="/account" {
@@ -76,6 +80,11 @@ async fn page(ctx: &PageContext, wrong: Option<(&str, &ApiError)>) -> PageResult
             (naming.with_error(html! { (naming.text(name)) button.go type="submit" { "Save" } }))
         }
         @if !member.password_hash.is_empty() {
+            div.card {
+                h2 { "Second factor" }
+                p { "A code of an app on your phone that you enter after your password." }
+                p { a.button href=(policy::SECOND_FACTOR) { "Manage second factor" } }
+            }
             form.card method="post" action="/account" {
                 h2 { "Password" }
                 (parts::form_tokens(ctx))
@@ -89,7 +98,7 @@ async fn page(ctx: &PageContext, wrong: Option<(&str, &ApiError)>) -> PageResult
                 @let id = sessions::session_id(&session.secret_sha256);
                 li {
                     div.what {
-                        div { "Since " (dates::time(session.created_at)) @if session.secret_sha256 == *ctx.actor.session() { " " (parts::tag("current")) } }
+                        div { "Since " (dates::time(session.created_at)) @if ctx.actor.session() == Some(&session.secret_sha256) { " " (parts::tag("current")) } }
                         p.meta { span { "ends " (dates::time(session.expires_at)) } }
                     }
                     (parts::action_button(ctx, "/account", &[("do", "end"), ("id", &id)], &html! { button type="submit" { "End session" span.away { " since " (dates::exact(session.created_at)) } } }))

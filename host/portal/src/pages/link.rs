@@ -11,16 +11,17 @@ use packhouse_api::operations::sso;
 use packhouse_api::portal;
 use packhouse_app::sso::Link;
 use packhouse_identity::Secret;
+use packhouse_wire::catalogue;
 
 use super::Routes;
 use crate::field::{Filled, Text};
 use crate::frame::Sheet;
 use crate::guest::{self, GuestContext};
 use crate::page_context::see_other;
-use crate::{PageResult, fault, parts, policy};
+use crate::{PageResult, confirm, fault, parts, policy};
 
 pub(super) fn routes() -> Routes {
-    vec![(portal::LINK_PAGE, guest::page(show).merge(guest::form(confirm)))]
+    vec![(portal::LINK_PAGE, guest::page(show).merge(guest::form(confirm_link)))]
 }
 
 fn pending(guest: &GuestContext) -> Option<Link> {
@@ -45,8 +46,13 @@ fn form(guest: &GuestContext, link: &Link, wrong: Option<&ApiError>) -> axum::re
         required: true,
         ..Text::default()
     };
+    let needs_code = |wrong: &ApiError| {
+        wrong.code().is_some_and(|code| std::ptr::eq(code, &catalogue::SECOND_FACTOR_REQUIRED))
+    };
+    let asks_for_code = guest.form.has("code") || wrong.is_some_and(needs_code);
     let fields = html! {
         (filled.text(password))
+        @if asks_for_code { (filled.text(confirm::CODE)) }
         button.go type="submit" { "Confirm" }
     };
     let body = html! {
@@ -60,10 +66,11 @@ fn form(guest: &GuestContext, link: &Link, wrong: Option<&ApiError>) -> axum::re
     guest.page(Sheet { status, ..Sheet::of("Confirm the sign-in") }, &body)
 }
 
-async fn confirm(guest: Arc<GuestContext>) -> PageResult {
+async fn confirm_link(guest: Arc<GuestContext>) -> PageResult {
     let Some(link) = pending(&guest) else { return Ok(see_other("/sign-in")) };
     let password = Secret::new(guest.form.get("password").unwrap_or_default());
-    let signed_in = match sso::link(&guest.origin, &link, password).await {
+    let code = confirm::code(&guest.form);
+    let signed_in = match sso::link(&guest.origin, &link, password, code.as_ref()).await {
         Ok(signed_in) => signed_in,
         Err(wrong @ ApiError::Refused { .. }) if fault::status(&wrong).is_client_error() => {
             return Ok(form(&guest, &link, Some(&wrong)));

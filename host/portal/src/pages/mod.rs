@@ -1,7 +1,9 @@
 //! The pages, one file each, with their routes.
 
+mod access;
 mod access_keys;
 mod account;
+mod api_tokens;
 mod attestations;
 mod audit;
 mod backups;
@@ -25,9 +27,14 @@ mod repositories;
 mod repository;
 mod retention;
 mod search;
+mod second_factor;
+mod service_accounts;
 mod service_keys;
 mod settings;
 mod sign_in;
+mod sign_in_settings;
+mod sso;
+mod teams;
 mod tokens;
 mod trash;
 mod version;
@@ -59,18 +66,24 @@ pub(crate) fn all() -> Routes {
         tokens::routes(),
         service_keys::routes(),
         key_owners::routes(),
+        api_tokens::routes(),
         members::routes(),
+        teams::routes(),
+        service_accounts::routes(),
+        access::routes(),
         codes::routes(),
         formats::routes(),
         audit::routes(),
         jobs::routes(),
         backups::routes(),
         organization::routes(),
+        sign_in_settings::routes(),
         publishers::routes(),
         retention::routes(),
         policies::routes(),
         webhooks::routes(),
         account::routes(),
+        second_factor::routes(),
         login::routes(),
     ];
     pages.into_iter().flatten().collect()

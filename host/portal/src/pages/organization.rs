@@ -6,16 +6,12 @@ use maud::{Markup, html};
 use packhouse_api::error::ApiError;
 use packhouse_api::forms;
 use packhouse_api::operations::activity;
-use packhouse_api::operations::confirmations::Action;
 use packhouse_api::operations::organization::{self, Organization, Usage};
-use packhouse_api::operations::sso;
-use packhouse_app::sso::SsoSettings;
 use packhouse_identity::permissions::Permission::{ManageOwnerAccount, ManageRepositories};
 use serde_json::{Value, json};
 
-use super::tokens::choices;
-use super::{Routes, permissions, policies, retention, webhooks};
-use crate::confirm::{self, ConfirmationPrompt, ConfirmedOutcome};
+use super::{Routes, permissions, policies, retention, sso, webhooks};
+use crate::confirm::{self, ConfirmedOutcome};
 use crate::field::{Filled, Text};
 use crate::fields::Fields;
 use crate::frame::{self, Sheet};
@@ -32,7 +28,7 @@ pub(super) fn routes() -> Routes {
 
 async fn show(ctx: Arc<PageContext>) -> PageResult {
     if confirm::returned_from_provider(&ctx) {
-        return confirm::prompt_page(&ctx, &sign_in_prompt(), &ctx.form, None).await;
+        return confirm::prompt_page(&ctx, &sso::prompt(), &ctx.form, None).await;
     }
     page(&ctx, None).await
 }
@@ -51,7 +47,7 @@ async fn page(ctx: &PageContext, wrong: Option<(&str, &ApiError)>) -> PageResult
             }
         }
         @if manages { (usage(&organization::usage(&ctx.actor).await?)) (chart::activity(&activity::of_organization(&ctx.actor).await?)) (retention::section(ctx, None).await?) (policies::section(ctx).await?) }
-        @if owner { (webhooks::section(ctx).await?) (own_form(ctx, &own, of("own"))) (sso_form(ctx, of("sso")).await?) }
+        @if owner { (webhooks::section(ctx).await?) (own_form(ctx, &own, of("own"))) (sso::section(ctx, of("sso")).await?) }
     };
     let status = wrong.map_or(http::StatusCode::OK, |(_, wrong)| fault::status(wrong));
     Ok(frame::page(ctx, Sheet { status, ..Sheet::of("Organization") }, &body))
@@ -130,61 +126,11 @@ fn own_form(ctx: &PageContext, own: &Organization, wrong: Option<&ApiError>) -> 
     }
 }
 
-async fn sso_form(ctx: &PageContext, wrong: Option<&ApiError>) -> Result<Markup, ApiError> {
-    let known = match sso::show(&ctx.actor).await {
-        Ok(settings) => Some(settings),
-        Err(error) if fault::status(&error) == http::StatusCode::NOT_FOUND => None,
-        Err(error) => return Err(error),
-    };
-    let choices = choices(ctx).await?;
-    let held = match (&known, ctx.form.text("do")) {
-        (_, "sso") => ctx.form.clone(),
-        (Some(SsoSettings { permissions: Some(permissions), .. }), _) => permissions::fields(permissions),
-        _ => Fields::default(),
-    };
-    let filled = Filled::new(&held, wrong);
-    let text = |of: fn(&SsoSettings) -> String| known.as_ref().map(of).unwrap_or_default();
-    let (issuer, client) = (text(|known| known.issuer.clone()), text(|known| known.client_id.clone()));
-    let domains = text(|known| known.email_domains.join("\n"));
-    let passwords = known.as_ref().is_none_or(|known| known.password_sign_in);
-    let made = known.as_ref().is_some_and(|known| known.permissions.is_some());
-    let fields = html! {
-        (filled.text(Text { label: "Issuer", name: "issuer", kind: "url", hint: "The issuer URL of the provider, exactly as in its ID tokens.", required: true, first: &issuer, ..Text::default() }))
-        (filled.text(Text { label: "Client ID", name: "client_id", required: true, first: &client, ..Text::default() }))
-        (filled.text(Text { label: "Client secret", name: "client_secret", kind: "password", hint: "Leave empty to keep the current secret.", autocomplete: "new-password", ..Text::default() }))
-        (filled.lines("E-mail domains", "email_domains", "One per line. People with a verified address in these domains may sign in. If empty, only existing members may.", &domains))
-        (filled.check("Members may still sign in by password", "password_sign_in", passwords))
-        (filled.check("Create a member at the first sign-in, with the permissions below", "makes_members", made))
-        details { summary { "Permissions of these new members" } (permissions::section(ctx, &filled, &choices)) }
-        button.go type="submit" { "Save" }
-    };
-    let remove = html! { button.bad type="submit" { "Remove" } };
-    Ok(html! {
-        form.card method="post" action="/organization" {
-            h2 { "Single sign-on" }
-            p { "Members sign in through an OpenID Connect provider. Register this redirect URL with the provider: " code { (sso::callback_url(&ctx.actor)) } }
-            (parts::form_tokens(ctx))
-            (parts::hidden("do", "sso"))
-            (parts::hidden("sent", "yes"))
-            (filled.with_error(fields))
-        }
-        @if known.is_some() {
-            div.card.danger { h2 { "Remove the provider" } p { "Members can then sign in only by password." } (parts::action_button(ctx, "/organization", &[("do", "no-sso")], &remove)) }
-        }
-    })
-}
-
 async fn act(ctx: Arc<PageContext>) -> PageResult {
     let action = ctx.form.text("do");
     let done = match action {
-        "sso" if ctx.form.has("filter") => return page(&ctx, None).await,
-        "sso" => set_sso(&ctx).await,
-        "no-sso" => {
-            confirm::run(&ctx, sign_in_prompt(), async |confirmation| {
-                sso::remove(&ctx.actor, confirmation).await
-            })
-            .await
-        }
+        "sso" if permissions::is_incomplete(&ctx.form) => return page(&ctx, None).await,
+        "sso" | "no-sso" => sso::act(&ctx, action).await,
         _ => change(&ctx).await.map(ConfirmedOutcome::Done),
     };
     match done {
@@ -204,26 +150,4 @@ async fn change(ctx: &PageContext) -> Result<(), ApiError> {
     };
     let change = forms::organization_change(json!({"name": ctx.form.text("name"), "quota_bytes": quota}))?;
     organization::change(&ctx.actor, change).await.map(drop)
-}
-
-fn sign_in_prompt() -> ConfirmationPrompt<'static> {
-    let what = html! { p { "The sign-in settings will change after you confirm your identity." } };
-    ConfirmationPrompt { action: Action::ChangeSignIn, title: "Confirm the sign-in settings", what }
-}
-
-async fn set_sso(ctx: &PageContext) -> Result<ConfirmedOutcome<()>, ApiError> {
-    let form = &ctx.form;
-    let domains: Value = form.text("email_domains").split_whitespace().map(Value::from).collect();
-    let made = form.has("makes_members");
-    let secret = form.get("client_secret").filter(|text| !text.is_empty());
-    let body = json!({
-        "issuer": form.text("issuer"), "client_id": form.text("client_id"), "client_secret": secret,
-        "email_domains": domains, "password_sign_in": form.has("password_sign_in"),
-        "permissions": if made { permissions::body(form) } else { Value::Null },
-    });
-    let request = forms::sso(&ctx.actor.app, body)?;
-    confirm::run(ctx, sign_in_prompt(), async |confirmation| {
-        sso::set(&ctx.actor, confirmation, request).await.map(drop)
-    })
-    .await
 }

@@ -73,7 +73,7 @@ pub(super) fn crumbs(row: &RepositoryRow, package: Option<&str>) -> Markup {
 pub(super) fn rights(ctx: &PageContext, row: &RepositoryRow) -> Rights {
     let plugin = ctx.actor.app.runtime.plugin_of(row.id, &row.format);
     if row.kind == "hosted" && plugin.is_some_and(|plugin| plugin.has_upkeep()) {
-        ctx.actor.permissions().rights(row.id)
+        ctx.actor.rights_in(row)
     } else {
         Rights::default()
     }

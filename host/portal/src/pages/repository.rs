@@ -8,7 +8,6 @@ use packhouse_api::error::ApiError;
 use packhouse_api::operations::activity;
 use packhouse_api::operations::packages::{self, Packages, Search};
 use packhouse_api::operations::repositories::{self, HealthState, RepositoryHealth};
-use packhouse_identity::permissions::Permission::ManageRepositories;
 use packhouse_store::{PackageSummary, RepositoryRow};
 
 use super::Routes;
@@ -38,13 +37,14 @@ pub(super) fn sheet<'a>(row: &'a RepositoryRow) -> Sheet<'a> {
 /// Builds the tabs of a repository.
 pub(super) fn tabs(ctx: &PageContext, row: &RepositoryRow, here: &str) -> Markup {
     let path = parts::repository(&row.name);
-    let manages = ctx.holds(ManageRepositories);
+    let manages = ctx.actor.manages(row);
+    let restores = manages || ctx.actor.rights_in(row).delete;
     let all = [
         (true, "", "Packages"),
         (true, "/connection", "Connection Settings"),
         (manages, "/settings", "Settings"),
         (manages && row.kind == repositories::PROXY, "/cache", "Cache"),
-        (row.kind == "hosted" && ctx.actor.permissions().rights(row.id).delete, "/trash", "Trash"),
+        (row.kind == "hosted" && restores, "/trash", "Trash"),
     ];
     html! {
         nav.tabs aria-label="Repository" {
@@ -70,7 +70,7 @@ async fn show(ctx: Arc<PageContext>) -> PageResult {
     let Packages { summaries, next } = match listed {
         Ok(packages) => packages,
         // A member who may manage the repository but not read it can still use the other tabs.
-        Err(error) if ctx.holds(ManageRepositories) => {
+        Err(error) if ctx.actor.manages(&row) => {
             let wrong = visit::form_error(&ctx, error)?;
             let body = html! { (tabs(&ctx, &row, "")) (health) (parts::alert(wrong.message())) };
             let status = crate::fault::status(&wrong);

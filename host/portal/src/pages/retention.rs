@@ -9,6 +9,7 @@ use packhouse_api::forms;
 use packhouse_api::operations::PageRequest;
 use packhouse_api::operations::retention::{self, Policy, PolicyRun, Preview, Reach, Rule};
 use packhouse_identity::permissions::Permission::ManageRepositories;
+use packhouse_identity::permissions::{RepositoryAction, RepositoryPermission};
 use packhouse_store::{PolicyId, RepositoryId};
 use serde_json::{Map, Value, json};
 
@@ -41,7 +42,7 @@ pub(super) fn routes() -> Routes {
 /// Builds the section about retention on other pages. It lists the policies that apply to the
 /// repository `of`, or all policies without it.
 pub(super) async fn section(ctx: &PageContext, of: Option<RepositoryId>) -> Result<Markup, ApiError> {
-    if !ctx.holds(ManageRepositories) {
+    if !manages_some(ctx) {
         return Ok(Markup::default());
     }
     let listed = retention::list(&ctx.actor, PageRequest { limit: POLICIES, after: None }).await?;
@@ -111,9 +112,17 @@ async fn listed(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
     Ok(frame::page(ctx, Sheet { status, crumbs, ..Sheet::of("Retention policies") }, &body))
 }
 
-/// Returns the repositories to choose from: policies apply only to hosted ones.
+/// Returns the repositories to choose from: policies apply only to hosted ones, and need the right
+/// to manage each.
 async fn hosted(ctx: &PageContext) -> Result<Vec<Choice>, ApiError> {
-    Ok(reachable(ctx).await?.iter().filter(|row| row.kind == "hosted").map(choice).collect())
+    let rows = reachable(ctx).await?;
+    Ok(rows.iter().filter(|row| row.kind == "hosted" && ctx.actor.manages(row)).map(choice).collect())
+}
+
+/// Returns whether the member may manage all repositories or some of them.
+fn manages_some(ctx: &PageContext) -> bool {
+    let manages = |one: &RepositoryPermission| one.actions.contains(&RepositoryAction::Manage);
+    ctx.holds(ManageRepositories) || ctx.actor.permissions().repositories.iter().any(manages)
 }
 
 /// Builds the fields of a rule.
@@ -218,9 +227,7 @@ async fn create(ctx: Arc<PageContext>) -> PageResult {
     };
     match made.await {
         Ok(policy) => Ok(see_other(&format!("{PATH}/{}?done=created", policy.row.id))),
-        Err(error) if ctx.holds(ManageRepositories) => {
-            listed(&ctx, Some(&visit::form_error(&ctx, error)?)).await
-        }
+        Err(error) if manages_some(&ctx) => listed(&ctx, Some(&visit::form_error(&ctx, error)?)).await,
         Err(error) => Err(error),
     }
 }

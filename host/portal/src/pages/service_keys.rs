@@ -75,13 +75,15 @@ fn create_form(ctx: &PageContext, choices: &[Choice], wrong: Option<&ApiError>) 
         value: choice.value.clone(),
         label: format!("The repository {}", choice.label),
     };
-    let writes =
-        |choice: &&Choice| choice.value.parse().is_ok_and(|id| ctx.actor.permissions().rights(id).write());
+    let allowed = |choice: &&Choice| {
+        let rights = choice.value.parse().map(|id| ctx.actor.permissions().rights(id, &choice.label));
+        rights.is_ok_and(|rights| rights.write() || rights.manage)
+    };
     let owner = ctx.holds(ManageOwnerAccount);
     let backings: Vec<Choice> = owner
         .then_some(organization)
         .into_iter()
-        .chain(choices.iter().filter(|one| owner || writes(one)).map(repository))
+        .chain(choices.iter().filter(|one| owner || allowed(one)).map(repository))
         .collect();
     let content = html! {
         (filled.select("Belongs to", "backing", &backings, ""))

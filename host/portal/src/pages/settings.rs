@@ -9,6 +9,7 @@ use packhouse_api::forms;
 use packhouse_api::operations::confirmations::Action;
 use packhouse_api::operations::{loaded, proxy_cache, repositories};
 use packhouse_config::repository_settings::{self, FormSetting};
+use packhouse_identity::permissions::Permission::ManageRepositories;
 use packhouse_store::{RepositoryId, RepositoryRow};
 use serde_json::{Map, Value, json};
 
@@ -53,11 +54,13 @@ async fn page(ctx: &PageContext, row: &RepositoryRow, wrong: Option<(&str, &ApiE
         (settings_form(ctx, row, of("settings")))
         @if proxy && shows_credentials { (credentials_form(ctx, of("credentials"))) }
         @if row.kind == "hosted" { (publishers::section(row)) (retention::section(ctx, Some(row.id)).await?) }
-        div.card.danger {
-            h2 { "Delete" }
-            p { "Deletes the repository " strong { (row.name) } " with all its packages." }
-            @if let Some(wrong) = of("delete") { (parts::alert(wrong.message())) }
-            (parts::two_step_button(ctx, &ctx.path, &[("do", "delete")], "Delete", ""))
+        @if ctx.holds(ManageRepositories) {
+            div.card.danger {
+                h2 { "Delete" }
+                p { "Deletes the repository " strong { (row.name) } " with all its packages." }
+                @if let Some(wrong) = of("delete") { (parts::alert(wrong.message())) }
+                (parts::two_step_button(ctx, &ctx.path, &[("do", "delete")], "Delete", ""))
+            }
         }
     };
     let status = wrong.map_or(http::StatusCode::OK, |(_, wrong)| fault::status(wrong));

@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use http::header::{LOCATION, SET_COOKIE};
 use http::{HeaderValue, StatusCode};
 use maud::{Markup, html};
 use packhouse_api::error::ApiError;
-use packhouse_api::operations::sessions::{self, SESSION_MS, SignIn};
+use packhouse_api::operations::sessions::{self, SESSION_MS, SignIn, SignInStep, SignedIn};
 use packhouse_api::portal::{self, Visitor};
 use packhouse_app::sso::SsoSettings;
 use packhouse_identity::Secret;
 use packhouse_store::OrganizationId;
+use packhouse_wire::catalogue;
 
 use super::{Routes, login};
 use crate::field::{Filled, Text};
+use crate::fields::Fields;
 use crate::frame::{self, Sheet};
 use crate::guest::{self, GuestContext};
 use crate::page_context::{PageContext, see_other};
@@ -149,21 +151,73 @@ async fn settings(
 
 async fn sign_in(guest: Arc<GuestContext>) -> PageResult {
     let return_to = policy::return_to(guest.form.get("return_to")).to_owned();
+    if let Some(pending) = guest.form.get("pending") {
+        return enter_code(&guest, &Secret::new(pending), &return_to).await;
+    }
     let named = Some(guest.form.text("organization").to_owned()).filter(|name| !name.is_empty());
     let of_login = login::organization(&guest.origin, &return_to).await?.map(|id| id.to_string());
     let request = SignIn {
         email: guest.form.text("email").to_owned(),
         password: Secret::new(guest.form.get("password").unwrap_or_default()),
+        code: confirm::code(&guest.form),
         organization: named.or(of_login),
     };
-    let signed_in = match sessions::sign_in(&guest.origin, request).await {
-        Ok(signed_in) => signed_in,
+    match sessions::begin_sign_in(&guest.origin, request).await {
+        Ok(SignInStep::Done(signed_in)) => signed_in_response(&guest, &signed_in, &return_to),
+        Ok(SignInStep::CodeRequired(pending)) => Ok(code_form(&guest, &pending, &return_to, None)),
         Err(wrong @ ApiError::Refused { .. }) if fault::status(&wrong).is_client_error() => {
-            return form(&guest, Some(&wrong)).await;
+            form(&guest, Some(&wrong)).await
         }
-        Err(other) => return Err(other),
+        Err(other) => Err(other),
+    }
+}
+
+/// Continues a sign-in with the code of the second factor.
+async fn enter_code(guest: &GuestContext, pending: &Secret, return_to: &str) -> PageResult {
+    let code = Secret::new(guest.form.text("code"));
+    let refused = |sentence: &str| ApiError::Refused {
+        code: &catalogue::INVALID_CREDENTIALS,
+        message: sentence.to_owned(),
+        retry_after: None,
     };
-    let mut answer = see_other(&return_to);
+    match sessions::resume(&guest.origin, pending, &code).await {
+        Ok(Some(signed_in)) => signed_in_response(guest, &signed_in, return_to),
+        Ok(None) => {
+            let sentence = "The code was entered too late. Enter your password again.";
+            form(guest, Some(&refused(sentence))).await
+        }
+        Err(wrong @ ApiError::Refused { .. }) if fault::status(&wrong).is_client_error() => {
+            // The password was right, so a refusal of the credentials is about the code.
+            let about_code =
+                wrong.code().is_some_and(|code| std::ptr::eq(code, &catalogue::INVALID_CREDENTIALS));
+            let sentence = catalogue::INVALID_SECOND_FACTOR_CODE.sentence;
+            let wrong = if about_code { refused(sentence) } else { wrong };
+            Ok(code_form(guest, pending, return_to, Some(&wrong)))
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// Builds the page that asks for the code after a right password. `pending` is the sealed state of
+/// the sign-in.
+fn code_form(guest: &GuestContext, pending: &Secret, return_to: &str, wrong: Option<&ApiError>) -> Response {
+    let fields = Fields::default();
+    let filled = Filled::new(&fields, wrong);
+    let body = html! {
+        form.card method="post" action="/sign-in" {
+            (guest.form_tokens())
+            (parts::hidden("return_to", return_to))
+            (parts::hidden("pending", pending.reveal()))
+            (filled.with_error(html! { (filled.text(confirm::CODE)) button.go type="submit" { "Sign in" } }))
+            p { a href=(policy::sign_in(return_to)) { "Start again" } }
+        }
+    };
+    let status = wrong.map_or(StatusCode::OK, fault::status);
+    guest.page(Sheet { status, ..Sheet::of("Enter your code") }, &body)
+}
+
+fn signed_in_response(guest: &GuestContext, signed_in: &SignedIn, return_to: &str) -> PageResult {
+    let mut answer = see_other(return_to);
     let cookie = portal::signed_in(guest.app(), &signed_in.secret, SESSION_MS / 1000)?;
     answer.headers_mut().append(SET_COOKIE, cookie);
     Ok(answer)

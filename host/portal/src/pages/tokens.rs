@@ -15,8 +15,8 @@ use packhouse_identity::permissions::Permission::ManageOwnerAccount;
 use packhouse_store::{RepositoryRow, TokenId, TokenRow};
 use serde_json::{Map, Value, json};
 
-use super::Routes;
 use super::repositories::after;
+use super::{Routes, permissions};
 use crate::confirm::{self, ConfirmationCheck, ConfirmationPrompt};
 use crate::field::{self, Choice, Filled, Text};
 use crate::fields::Fields;
@@ -115,6 +115,7 @@ pub(super) fn one(ctx: &PageContext, page: &str, token: &OwnedToken, choices: &[
                 span { (scope(row)) }
                 span { (row.format) }
                 span { (reach(row, choices)) }
+                @if let Some(packages) = &row.packages { span { "writes only packages named " (permissions::patterns(packages)) } }
                 @match row.expires_at { Some(at) => span { "expires " (dates::time(at)) }, None => span { "never expires" } }
                 @if state == CredentialState::Rotating { @if let Some(at) = row.ends_at { span { "ends " (dates::time(at)) } } }
                 @match row.last_used_at { Some(at) => span { "last used " (dates::time(at)) }, None => span { "never used" } }
@@ -176,6 +177,7 @@ pub(super) fn common(
             Choice { value: "write".to_owned(), label: "Write".to_owned() },
         ], ""))
         (filled.checks("Repositories", "repositories", choices, ""))
+        (filled.lines("Packages", "packages", "Limits Write to packages with such names, one pattern per line; * matches any text. If empty, it applies to all packages that you may publish.", ""))
         (filled.expires(ctx.actor.now, Some(days), hint))
     }
 }
@@ -251,6 +253,10 @@ pub(super) fn token_body(form: &Fields) -> Map<String, Value> {
     body.insert("scope".to_owned(), form.list("scope"));
     body.insert("format".to_owned(), form.text("format").into());
     body.insert("repositories".to_owned(), form.list("repositories"));
+    let packages = permissions::lines(form.text("packages"));
+    if !packages.is_empty() {
+        body.insert("packages".to_owned(), packages.into());
+    }
     body.extend(field::expiry(form).map(|at| ("expires_at".to_owned(), at)));
     body
 }

@@ -185,6 +185,7 @@ recorded! {
             transaction: Resource<TransactionRep>, document: wit::records::Document
         ) -> Plain<()>;
         plain attest(transaction: Resource<TransactionRep>, statement: wit::records::Statement) -> Plain<()>;
+        plain about_package(transaction: Resource<TransactionRep>, name: String) -> Plain<()>;
         waiting commit(transaction: Resource<TransactionRep>) -> Fails<wit::records::Outcome>;
         drop TransactionRep;
     }

@@ -279,13 +279,17 @@ impl HostTransaction for HostState {
         })
     }
 
+    fn about_package(&mut self, transaction: Resource<TransactionRep>, name: String) -> Result<()> {
+        self.step(&transaction, name.len(), |it| it.about_package(name))
+    }
+
     async fn commit(&mut self, transaction: Resource<TransactionRep>) -> Result<Outcome, HostError> {
         let transaction = self.take(transaction)?;
         if let Some(problem) = transaction.problem {
             return Err(HostError::invalid(problem));
         }
         if let Some(bounds) = &self.packages {
-            bounds.judge(&transaction.catalog)?;
+            bounds.judge(&transaction.catalog, &transaction.about)?;
         }
         let repository = transaction.repository;
         self.refuse_advised(repository, &transaction.catalog).await?;

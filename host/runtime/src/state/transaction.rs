@@ -16,6 +16,8 @@ pub struct TransactionRep {
     pub(crate) changes: Vec<Change>,
     positions: HashMap<String, usize>,
     pub(crate) catalog: Vec<CatalogChange>,
+    /// Packages that the change is about although it does not list them.
+    pub(crate) about: Vec<String>,
     bytes: usize,
     pub(crate) problem: Option<String>,
 }
@@ -27,6 +29,7 @@ impl TransactionRep {
             changes: Vec::new(),
             positions: HashMap::new(),
             catalog: Vec::new(),
+            about: Vec::new(),
             bytes: 0,
             problem: None,
         }
@@ -37,6 +40,7 @@ impl TransactionRep {
         self.problem.get_or_insert(problem);
         self.changes = Vec::new();
         self.catalog = Vec::new();
+        self.about = Vec::new();
     }
 
     pub(crate) fn weigh(&mut self, bytes: usize) -> Result<(), String> {
@@ -47,7 +51,7 @@ impl TransactionRep {
         if self.bytes > MAX_COMMIT_BYTES {
             return Err(format!("a transaction may have at most {MAX_COMMIT_BYTES} bytes"));
         }
-        if self.changes.len() + self.catalog.len() >= MAX_CHANGES {
+        if self.changes.len() + self.catalog.len() + self.about.len() >= MAX_CHANGES {
             return Err(format!("a transaction may have at most {MAX_CHANGES} changes"));
         }
         Ok(())
@@ -89,6 +93,13 @@ impl TransactionRep {
         let bytes = value.len() + blobs.len() * size_of::<Sha256>();
         let blobs = blobs.iter().map(|digest| sha256(digest)).collect::<Result<Vec<_>, _>>()?;
         self.change(Change::Put { key, value: Bytes::from(value), expect, blobs }, bytes)
+    }
+
+    /// Names a package that the change is about although it does not list it.
+    pub(crate) fn about_package(&mut self, name: String) -> Result<(), String> {
+        self.weigh(name.len())?;
+        self.about.push(name);
+        Ok(())
     }
 
     /// Hides a version, or one file of it if a path is given.

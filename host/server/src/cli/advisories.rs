@@ -1,6 +1,7 @@
 //! `packhouse advisories`: imports and lists security advisories. The commands can run beside a
-//! server, which picks up changes within a second.
+//! server, which picks up changes within a second. With `--server`, `list` and `show` call the API.
 
+use crate::cli::json::Members as _;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
@@ -8,6 +9,7 @@ use clap::Subcommand;
 use packhouse_advisories::{ImportOptions, Imported, OsvRecord, Severity, import};
 use packhouse_store::{AdvisoryFilter, AdvisoryTotals, ListedAdvisory, Store};
 
+use super::remote::{ApiClient, ServerFlags, text};
 use super::{SettingFlags, print, settings};
 
 /// Advisories per database query.
@@ -37,12 +39,16 @@ pub(crate) enum AdvisoriesCommand {
         #[arg(long, value_name = "NAME", requires = "ecosystem")]
         package: Option<String>,
         #[command(flatten)]
+        server: Box<ServerFlags>,
+        #[command(flatten)]
         settings: Box<SettingFlags>,
     },
     /// Print the OSV record of an advisory
     Show {
         /// Advisory id, such as GHSA-xxxx-xxxx-xxxx
         id: String,
+        #[command(flatten)]
+        server: Box<ServerFlags>,
         #[command(flatten)]
         settings: Box<SettingFlags>,
     },
@@ -62,13 +68,20 @@ pub(crate) async fn run(command: AdvisoriesCommand) -> anyhow::Result<()> {
             store.close().await;
             print_import(&imported.context("the import of advisories did not finish")?)
         }
-        AdvisoriesCommand::List { ecosystem, package, settings } => {
+        AdvisoriesCommand::List { ecosystem, package, server, settings } => {
+            let package = ecosystem.zip(package);
+            if let Some(api) = server.connect(&settings)? {
+                return list_of_server(&api, package).await;
+            }
             let store = open(*settings).await?;
-            let listed = list(&store, ecosystem.zip(package)).await;
+            let listed = list(&store, package).await;
             store.close().await;
             listed
         }
-        AdvisoriesCommand::Show { id, settings } => {
+        AdvisoriesCommand::Show { id, server, settings } => {
+            if let Some(api) = server.connect(&settings)? {
+                return print(&api.get_text(&["vulns", &id]).await?);
+            }
             let store = open(*settings).await?;
             let found = store.advisory(&id).await;
             store.close().await;
@@ -123,11 +136,30 @@ async fn list(store: &Store, package: Option<(String, String)>) -> anyhow::Resul
     }
 }
 
+async fn list_of_server(api: &ApiClient, package: Option<(String, String)>) -> anyhow::Result<()> {
+    let query = match &package {
+        Some((ecosystem, name)) => vec![("ecosystem", ecosystem.as_str()), ("package", name.as_str())],
+        None => Vec::new(),
+    };
+    for advisory in api.list_with(&["advisories"], &query).await? {
+        let malware = advisory.at("malware").as_bool().unwrap_or_default();
+        let withdrawn = !advisory.at("withdrawn").is_null();
+        let modified = advisory.at("modified").as_i64().unwrap_or_default();
+        let [id, severity, summary] = ["id", "severity", "summary"].map(|field| text(&advisory, field));
+        print(&row(id, if malware { "malware" } else { severity }, modified, summary, withdrawn))?;
+    }
+    Ok(())
+}
+
 fn line(advisory: &ListedAdvisory) -> String {
     let ListedAdvisory { id, modified, withdrawn, severity, malware, summary } = advisory;
     let severity = if *malware { "malware" } else { Severity::of_rank(*severity).as_str() };
-    let withdrawn = if withdrawn.is_some() { " (withdrawn)" } else { "" };
-    format!("{id}\t{severity}\t{}\t{}{withdrawn}", day(*modified), summary.replace(['\t', '\n', '\r'], " "))
+    row(id, severity, *modified, summary, withdrawn.is_some())
+}
+
+fn row(id: &str, severity: &str, modified: i64, summary: &str, withdrawn: bool) -> String {
+    let withdrawn = if withdrawn { " (withdrawn)" } else { "" };
+    format!("{id}\t{severity}\t{}\t{}{withdrawn}", day(modified), summary.replace(['\t', '\n', '\r'], " "))
 }
 
 /// Formats a time in ms since 1970 as a UTC date.

@@ -27,6 +27,14 @@ pub(crate) async fn check(config: &Config, live: bool) -> anyhow::Result<()> {
     super::print(text.trim())
 }
 
+/// Reports whether a server answers at the API's address of these settings.
+pub(super) async fn is_live(config: &Config) -> bool {
+    let path = format!("{}/livez", config.api_path());
+    let Ok(at) = own_address(&config.api_listen).await else { return false };
+    let answer = ask(at, path.trim_start_matches('/'), config.tls.serves_api()).await;
+    answer.is_ok_and(|answer| answer.status().is_success())
+}
+
 /// Resolves a listen address for a connection from this machine. Addresses for all interfaces
 /// become loopback.
 async fn own_address(listen: &str) -> anyhow::Result<SocketAddr> {
@@ -49,5 +57,13 @@ async fn ask(at: SocketAddr, path: &str, tls: bool) -> anyhow::Result<Response> 
     let client = Client::builder().no_proxy().timeout(PATIENCE).tls_danger_accept_invalid_certs(true);
     let client = client.redirect(reqwest::redirect::Policy::none()).build()?;
     let answer = client.get(format!("{scheme}://{at}/{path}")).send().await;
-    answer.with_context(|| format!("the server at {at} did not answer"))
+    // The server may have settings that this command was started without, such as variables of its
+    // service.
+    answer.with_context(|| {
+        let speaks = if tls { "with TLS" } else { "without TLS" };
+        format!(
+            "the server at {at} did not answer {speaks}, as these settings say; run this command with the \
+             configuration file and the environment variables of the server"
+        )
+    })
 }

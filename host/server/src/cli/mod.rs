@@ -2,17 +2,20 @@
 
 mod accounts;
 mod advisories;
+mod apply;
 mod backup;
 mod compiled;
 mod compiling;
 mod docs;
 mod doctor;
 mod health;
+mod json;
 mod migrate;
 mod moving;
 mod opened;
 mod plugins;
 mod policies;
+mod remote;
 mod retention;
 mod upkeep;
 
@@ -122,6 +125,15 @@ enum Command {
     Import(Box<moving::ImportArguments>),
     /// Export a repository of a running server to a folder, in the layout of its format
     Export(Box<moving::ExportArguments>),
+    /// Store the API token of a server for the commands with --server, after checking it
+    Login(remote::LoginArguments),
+    /// Forget the API token of a server
+    Logout(remote::LogoutArguments),
+    /// Change a server to match the documents in a folder: repositories, teams, service accounts,
+    /// policies, webhooks and trusted publishers
+    Apply(Box<apply::ApplyArguments>),
+    /// Write the configuration of a server as documents for `packhouse apply`, without secrets
+    ExportConfig(Box<apply::ExportConfigArguments>),
     /// Import and list security advisories (OSV records)
     Advisories {
         #[command(subcommand)]
@@ -205,6 +217,24 @@ pub(crate) struct SettingFlags {
 }
 
 impl SettingFlags {
+    /// Returns whether a flag was given.
+    fn is_given(&self) -> bool {
+        let texts = [
+            &self.data,
+            &self.packages_listen,
+            &self.api_listen,
+            &self.metrics_listen,
+            &self.base_url,
+            &self.api_url,
+            &self.database_url,
+            &self.blobs,
+            &self.plugins,
+            &self.upstream_allow_networks,
+            &self.log,
+        ];
+        self.config.is_some() || texts.iter().any(|text| text.is_some())
+    }
+
     /// Combines these flags with the environment of the process.
     fn inputs(self) -> Inputs {
         let flags = [
@@ -291,6 +321,10 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Restore(arguments) => arguments.run().await,
             Command::Import(arguments) => arguments.run().await,
             Command::Export(arguments) => arguments.run().await,
+            Command::Login(arguments) => arguments.run().await,
+            Command::Logout(arguments) => arguments.run(),
+            Command::Apply(arguments) => arguments.run().await,
+            Command::ExportConfig(arguments) => arguments.run().await,
             Command::Advisories { command } => advisories::run(command).await,
             Command::Retention { command } => retention::run(command).await,
             Command::CompileComponent { memory_bytes, pool } => {

@@ -1,6 +1,8 @@
 //! `packhouse retention run`: runs enforced retention policies now, with or without a running
 //! server.
 
+mod remote;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +13,7 @@ use packhouse_app::App;
 use packhouse_store::PolicyId;
 
 use super::opened::open_app;
+use super::remote::ServerFlags;
 use super::{SettingFlags, print, settings};
 
 /// How often to check whether a server has finished running the policy.
@@ -24,12 +27,17 @@ pub(crate) enum RetentionCommand {
         #[arg(long, value_name = "ID")]
         policy: Option<PolicyId>,
         #[command(flatten)]
+        server: Box<ServerFlags>,
+        #[command(flatten)]
         settings: Box<SettingFlags>,
     },
 }
 
 pub(crate) async fn run(command: RetentionCommand) -> anyhow::Result<()> {
-    let RetentionCommand::Run { policy, settings: flags } = command;
+    let RetentionCommand::Run { policy, server, settings: flags } = command;
+    if let Some(api) = server.connect(&flags)? {
+        return remote::run(&api, policy).await;
+    }
     let app = open_app(settings(*flags)?).await?;
     let done = policies(&app, policy).await;
     app.store.close().await;
@@ -60,6 +68,16 @@ async fn policies(app: &Arc<App>, only: Option<PolicyId>) -> anyhow::Result<()> 
     }
 }
 
+/// Prints the result of a run: the numbers of deleted versions, of their bytes, and of skipped
+/// versions.
+fn report(policy: &str, [deleted, bytes, skipped]: [u64; 3], error: Option<&str>) -> anyhow::Result<()> {
+    print(&format!("{policy}: deleted {deleted} versions of {bytes} bytes, skipped {skipped}"))?;
+    match error {
+        Some(error) => print(&format!("{policy}: {error}")),
+        None => Ok(()),
+    }
+}
+
 /// Runs a policy. If a server is already running the policy, waits until that run has ended.
 /// Returns false if the run failed.
 async fn policy(app: &Arc<App>, id: PolicyId) -> anyhow::Result<bool> {
@@ -68,14 +86,8 @@ async fn policy(app: &Arc<App>, id: PolicyId) -> anyhow::Result<bool> {
         if let Some(claim) = done.into_iter().next() {
             let (policy, run) = (claim.policy, claim.run);
             let skipped: Vec<serde_json::Value> = serde_json::from_str(&run.skipped).unwrap_or_default();
-            let skipped = skipped.len();
-            print(&format!(
-                "{}: deleted {} versions of {} bytes, skipped {skipped}",
-                policy.name, run.deleted, run.bytes
-            ))?;
-            if let Some(error) = &run.error {
-                print(&format!("{}: {error}", policy.name))?;
-            }
+            let totals = [run.deleted, run.bytes, skipped.len() as u64];
+            report(&policy.name, totals, run.error.as_deref())?;
             return Ok(run.error.is_none());
         }
         match app.store.any_policy(id).await? {

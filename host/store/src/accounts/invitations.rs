@@ -92,13 +92,14 @@ impl Store {
 
     /// Uses up an invitation and creates its member. Only the first caller succeeds. If `may`
     /// decides that the inviting member must no longer grant these permissions, the invitation ends
-    /// and the result is `Gone`.
+    /// and the result is `Gone`. While the inviting member is suspended, the result is `Gone` too,
+    /// but the invitation stays.
     pub async fn accept_invitation(
         &self,
         secret_sha256: &[u8; 32],
         now: i64,
         accepted: NewPassword,
-        may: fn(&MemberRow, &InvitationRow) -> bool,
+        may: impl Fn(&MemberRow, &InvitationRow) -> bool + Send,
         audit: Option<AuditEvent>,
     ) -> Result<Accepted, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
@@ -108,6 +109,10 @@ impl Store {
         };
         // Locks the member before the invitation, in the same order as every change of a member.
         let inviter = members::lock(&mut transaction, &[MemberId(row.columns().int("invited_by")?)]).await?;
+        // A suspension may end before the invitation does, so the invitation stays.
+        if inviter.iter().any(|inviter| !inviter.active) {
+            return Ok(Accepted::Gone);
+        }
         let take = format!("DELETE FROM invitations WHERE secret_sha256 = $1 RETURNING {COLUMNS}");
         let Some(row) = transaction.fetch_one(take, values![secret_sha256]).await? else {
             return Ok(Accepted::Gone);

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use tracing::Instrument as _;
 
 use crate::accounts::rows::access_key::{KEY_COLUMNS, key};
-use crate::accounts::rows::member::{MEMBER_COLUMNS, member};
+use crate::accounts::rows::member::{member, member_columns};
 use crate::accounts::rows::repository::{REPOSITORY_COLUMNS, repository};
 use crate::accounts::rows::token::{TOKEN_COLUMNS, token};
 use crate::accounts::snapshots::{Derived, LookUp, LookUpQuery, Reached};
@@ -230,7 +230,7 @@ pub(crate) static LOOK_UP: LazyLock<String> = LazyLock::new(|| {
          LEFT JOIN formats f ON f.organization = r.organization AND f.format = r.format",
         columns_of("r", REPOSITORY_COLUMNS),
         columns_of("t", TOKEN_COLUMNS),
-        columns_of("m", MEMBER_COLUMNS),
+        member_columns("m"),
         columns_of("k", KEY_COLUMNS),
     )
 });

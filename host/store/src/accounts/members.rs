@@ -2,10 +2,11 @@ use std::fmt;
 
 use crate::accounts::AuditEvent;
 use crate::accounts::event::remember;
-use crate::accounts::rows::member::{MEMBER_COLUMNS, MemberRow, member};
+use crate::accounts::last_owner::is_last_owner;
+use crate::accounts::rows::member::{MemberKind, MemberRow, member, member_columns};
 use crate::accounts::token_events;
 use crate::boxed;
-use crate::db::{Row, Transaction, Value, columns_of, values};
+use crate::db::{Row, Transaction, Value, values};
 use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, TokenId, new_id, now_ms};
 use crate::store::Store;
@@ -55,7 +56,7 @@ impl Store {
         Ok(made)
     }
 
-    /// Returns the member with this identifier in this organization.
+    /// Returns the member with this identifier in this organization: a person or a service account.
     #[boxed]
     pub async fn find_member(
         &self,
@@ -66,14 +67,15 @@ impl Store {
         Ok(found.into_iter().next())
     }
 
-    /// Returns the members with this e-mail address, at most one for each organization, ordered by
+    /// Returns the persons with this e-mail address, at most one for each organization, ordered by
     /// organization.
     #[boxed]
     pub async fn members_by_email(&self, email: &str) -> Result<Vec<MemberRow>, StoreError> {
-        self.members("m.email = $1 ORDER BY m.organization", values![email]).await
+        self.members("m.email = $1 AND m.kind = 'person' ORDER BY m.organization", values![email]).await
     }
 
-    /// Lists at most `limit` members by creation time, after the identifier `after`.
+    /// Lists at most `limit` persons by creation time, after the identifier `after`. The list does
+    /// not contain service accounts.
     #[boxed]
     pub async fn list_members(
         &self,
@@ -81,13 +83,23 @@ impl Store {
         after: Option<MemberId>,
         limit: u32,
     ) -> Result<Vec<MemberRow>, StoreError> {
+        self.members_of_kind(organization, MemberKind::Person, after, limit).await
+    }
+
+    pub(super) async fn members_of_kind(
+        &self,
+        organization: OrganizationId,
+        kind: MemberKind,
+        after: Option<MemberId>,
+        limit: u32,
+    ) -> Result<Vec<MemberRow>, StoreError> {
         let after = after.map_or(i64::MIN, |after| after.0);
-        let values = values![organization.0, after, i64::from(limit)];
-        self.members("m.organization = $1 AND m.id > $2 ORDER BY m.id LIMIT $3", values).await
+        let condition = "m.organization = $1 AND m.kind = $2 AND m.id > $3 ORDER BY m.id LIMIT $4";
+        self.members(condition, values![organization.0, kind.name(), after, i64::from(limit)]).await
     }
 
     /// Sets the permissions of a member if they are unchanged since they were read. `is_owner`
-    /// decides which permissions make a member an owner; at least one owner must remain. A change
+    /// decides which permissions make a member an owner; an active owner must remain. A change
     /// of the permissions revokes the member's invitations, the password resets that it started,
     /// and the resets of its own password. The old permissions allowed them.
     pub async fn set_member_permissions(
@@ -98,10 +110,7 @@ impl Store {
         audit: Option<AuditEvent>,
     ) -> Result<MemberChange, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
-        if is_owner(&read.permissions)
-            && !is_owner(permissions)
-            && !another_owner_exists(&mut transaction, read, is_owner).await?
-        {
+        if !is_owner(permissions) && is_last_owner(&mut transaction, read, is_owner).await? {
             return Ok(MemberChange::LastOwner);
         }
         let update =
@@ -111,12 +120,7 @@ impl Store {
             return Ok(MemberChange::Changed);
         }
         if read.permissions != permissions {
-            for ended in [
-                "DELETE FROM password_resets WHERE member = $1 OR made_by = $1",
-                "DELETE FROM invitations WHERE invited_by = $1",
-            ] {
-                transaction.execute(ended, values![read.id.0]).await?;
-            }
+            end_codes(&mut transaction, read.id).await?;
         }
         remember(&mut transaction, audit).await?;
         transaction.commit().await?;
@@ -203,7 +207,7 @@ impl Store {
         audit: Option<AuditEvent>,
     ) -> Result<MemberChange, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
-        if is_owner(&read.permissions) && !another_owner_exists(&mut transaction, read, is_owner).await? {
+        if is_last_owner(&mut transaction, read, is_owner).await? {
             return Ok(MemberChange::LastOwner);
         }
         // The foreign keys of the schema delete the dependent rows.
@@ -225,8 +229,12 @@ impl Store {
         Ok(MemberChange::Done)
     }
 
-    async fn members(&self, condition: &str, values: Vec<Value>) -> Result<Vec<MemberRow>, StoreError> {
-        let sql = format!("SELECT {} FROM members m WHERE {condition}", columns_of("m", MEMBER_COLUMNS));
+    pub(super) async fn members(
+        &self,
+        condition: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<MemberRow>, StoreError> {
+        let sql = format!("SELECT {} FROM members m WHERE {condition}", member_columns("m"));
         let rows = self.inner.db.fetch(sql, values).await?;
         rows.iter().map(|row: &Row| member(&mut row.columns_of("m"))).collect()
     }
@@ -241,7 +249,7 @@ pub(super) async fn lock(
     // Locks in a fixed order, so that two transactions that lock the same members cannot deadlock.
     ids.sort_unstable();
     ids.dedup();
-    let columns = columns_of("m", MEMBER_COLUMNS);
+    let columns = member_columns("m");
     let sql = format!("SELECT {columns} FROM members m WHERE m.id = $1{}", transaction.for_update());
     let mut found = Vec::with_capacity(ids.len());
     for id in ids {
@@ -259,7 +267,19 @@ pub(super) async fn insert(
 ) -> Result<Option<MemberRow>, StoreError> {
     let (id, created_at) = (MemberId(new_id()), now_ms());
     let NewMember { email, name, password_hash, permissions } = member;
-    let row = MemberRow { id, organization, email, name, password_hash, permissions, created_at };
+    let row = MemberRow {
+        id,
+        organization,
+        email,
+        name,
+        password_hash,
+        permissions,
+        created_at,
+        kind: MemberKind::Person,
+        active: true,
+        external_id: None,
+        team_permissions: String::new(),
+    };
     let insert = "INSERT INTO members (id, organization, email, name, password_hash, permissions, created_at) \
                   VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (organization, email) DO NOTHING";
     let texts = [&row.email, &row.name, &row.password_hash, &row.permissions];
@@ -268,6 +288,18 @@ pub(super) async fn insert(
         vec![id.0.into(), organization.0.into(), email, name, password_hash, permissions, created_at.into()];
     let inserted = transaction.execute(insert, values).await? == 1;
     Ok(inserted.then_some(row))
+}
+
+/// Deletes the codes that a member's old permissions allowed: its invitations, the password resets
+/// that it started, and those of its own password.
+pub(super) async fn end_codes(transaction: &mut Transaction, id: MemberId) -> Result<(), StoreError> {
+    for ended in [
+        "DELETE FROM password_resets WHERE member = $1 OR made_by = $1",
+        "DELETE FROM invitations WHERE invited_by = $1",
+    ] {
+        transaction.execute(ended, values![id.0]).await?;
+    }
+    Ok(())
 }
 
 /// Sets a member's password hash and deletes everything begun with the old password.
@@ -291,21 +323,3 @@ const BEGUN_WITH_A_PASSWORD: [&str; 2] = [
     "DELETE FROM confirmations WHERE member = $1",
     "DELETE FROM password_resets WHERE member = $1 OR made_by = $1",
 ];
-
-/// Returns whether the organization has another owner. Concurrent calls wait for each other, so
-/// that two removals cannot each rely on the other member.
-async fn another_owner_exists(
-    transaction: &mut Transaction,
-    read: &MemberRow,
-    is_owner: fn(&str) -> bool,
-) -> Result<bool, StoreError> {
-    let lock = format!("SELECT id FROM organizations WHERE id = $1{}", transaction.for_update());
-    transaction.fetch(lock, values![read.organization.0]).await?;
-    let others = "SELECT permissions FROM members WHERE organization = $1 AND id <> $2";
-    for row in transaction.fetch(others, values![read.organization.0, read.id.0]).await? {
-        if is_owner(&row.columns().text("permissions")?) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}

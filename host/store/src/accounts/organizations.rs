@@ -21,6 +21,8 @@ pub struct OrganizationRow {
     pub created_at: i64,
     /// Quota of all its repositories together, in bytes; `None` if unlimited.
     pub quota_bytes: Option<u64>,
+    /// True if every member who signs in with a password must have a second factor.
+    pub require_second_factor: bool,
 }
 
 /// Fields of an organization to be created.
@@ -141,13 +143,33 @@ impl Store {
         Ok(changed)
     }
 
+    /// Sets whether the organization demands a second factor. Returns false if the organization
+    /// does not exist.
+    #[boxed]
+    pub async fn set_require_second_factor(
+        &self,
+        id: OrganizationId,
+        require: bool,
+        audit: Option<AuditEvent>,
+    ) -> Result<bool, StoreError> {
+        let mut transaction = self.inner.db.begin().await?;
+        let update = "UPDATE organizations SET require_second_factor = $2 WHERE id = $1";
+        let changed = transaction.execute(update, values![id.0, require]).await? == 1;
+        if changed {
+            remember(&mut transaction, audit).await?;
+            transaction.commit().await?;
+        }
+        Ok(changed)
+    }
+
     async fn organizations_where(
         &self,
         condition: &str,
         values: Vec<Value>,
     ) -> Result<Vec<OrganizationRow>, StoreError> {
         let sql = format!(
-            "SELECT id, name, base_url, host, created_at, quota_bytes FROM organizations WHERE {condition}"
+            "SELECT id, name, base_url, host, created_at, quota_bytes, require_second_factor FROM organizations \
+             WHERE {condition}"
         );
         let rows = self.inner.db.fetch(sql, values).await?;
         rows.iter().map(organization).collect()
@@ -163,7 +185,19 @@ fn organization(row: &Row) -> Result<OrganizationRow, StoreError> {
         host: columns.opt_text("host")?,
         created_at: columns.int("created_at")?,
         quota_bytes: columns.opt_int("quota_bytes")?.and_then(|bytes| u64::try_from(bytes).ok()),
+        require_second_factor: columns.bool("require_second_factor")?,
     })
+}
+
+/// Locks an organization until the transaction ends, so that changes that depend on several of its
+/// members or teams wait for each other. Lock it before members and teams.
+pub(super) async fn lock_organization(
+    transaction: &mut Transaction,
+    id: OrganizationId,
+) -> Result<(), StoreError> {
+    let lock = format!("SELECT id FROM organizations WHERE id = $1{}", transaction.for_update());
+    transaction.fetch(lock, values![id.0]).await?;
+    Ok(())
 }
 
 /// Returns `None` if the name or host is in use.
@@ -173,7 +207,15 @@ async fn insert(
 ) -> Result<Option<OrganizationRow>, StoreError> {
     let NewOrganization { name, base_url, host } = organization;
     let (id, created_at) = (after_all(transaction).await?, now_ms());
-    let row = OrganizationRow { id, name, base_url, host, created_at, quota_bytes: None };
+    let row = OrganizationRow {
+        id,
+        name,
+        base_url,
+        host,
+        created_at,
+        quota_bytes: None,
+        require_second_factor: false,
+    };
     let insert = "INSERT INTO organizations (id, name, base_url, host, created_at) VALUES ($1, $2, $3, $4, $5) \
                   ON CONFLICT DO NOTHING";
     let values =

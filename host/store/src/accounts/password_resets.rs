@@ -4,10 +4,10 @@
 use std::fmt;
 
 use crate::accounts::event::remember;
-use crate::accounts::rows::member::{MEMBER_COLUMNS, member};
+use crate::accounts::rows::member::{member, member_columns};
 use crate::accounts::{AuditEvent, MemberRow, members};
 use crate::boxed;
-use crate::db::{Row, Transaction, columns_of, values};
+use crate::db::{Row, Transaction, values};
 use crate::error::StoreError;
 use crate::ids::{MemberId, now_ms};
 use crate::store::Store;
@@ -64,9 +64,9 @@ impl Store {
         secret_sha256: &[u8; 32],
         now: i64,
     ) -> Result<Option<PasswordReset>, StoreError> {
-        let (member_columns, maker) = (columns_of("m", MEMBER_COLUMNS), columns_of("maker", MEMBER_COLUMNS));
+        let (target, maker) = (member_columns("m"), member_columns("maker"));
         let sql = format!(
-            "SELECT {member_columns}, {maker} FROM password_resets p JOIN members m ON m.id = p.member \
+            "SELECT {target}, {maker} FROM password_resets p JOIN members m ON m.id = p.member \
              JOIN members maker ON maker.id = p.made_by WHERE p.secret_sha256 = $1 AND p.expires_at > $2"
         );
         let row = self.inner.db.fetch_one(sql, values![secret_sha256, now]).await?;
@@ -80,17 +80,22 @@ impl Store {
     /// Uses up a code: sets the password hash and ends the member's sessions, confirmations and
     /// other resets. Only the first caller succeeds. Returns false if the code no longer exists.
     /// Also returns false, and ends the code, if `may` decides that its creator must no longer
-    /// reset that password.
+    /// reset that password. While the creator or the member is suspended, returns false and keeps
+    /// the code.
     pub async fn complete_password_reset(
         &self,
         secret_sha256: &[u8; 32],
         now: i64,
         password_hash: &str,
-        may: fn(&PasswordReset) -> bool,
+        may: impl Fn(&PasswordReset) -> bool + Send,
         audit: Option<AuditEvent>,
     ) -> Result<bool, StoreError> {
         let mut transaction = self.inner.db.begin().await?;
         let Some(reset) = locked(&mut transaction, secret_sha256, now).await? else { return Ok(false) };
+        // A suspension may end before the code does, so the code stays.
+        if !reset.made_by.active || !reset.member.active {
+            return Ok(false);
+        }
         let take = "DELETE FROM password_resets WHERE secret_sha256 = $1";
         if transaction.execute(take, values![secret_sha256]).await? == 0 {
             return Ok(false);

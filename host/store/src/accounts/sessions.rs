@@ -1,10 +1,10 @@
 use std::fmt;
 
 use crate::accounts::event::remember;
-use crate::accounts::rows::member::{MEMBER_COLUMNS, member};
+use crate::accounts::rows::member::{member, member_columns};
 use crate::accounts::{AuditEvent, MemberRow};
 use crate::boxed;
-use crate::db::{Row, columns_of, values};
+use crate::db::{Row, values};
 use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, now_ms};
 use crate::store::Store;
@@ -57,7 +57,7 @@ impl Store {
             "SELECT s.organization, s.member, s.created_at, s.expires_at, {}, x.settings \
              FROM sessions s JOIN members m ON m.id = s.member \
              LEFT JOIN sso_settings x ON x.organization = s.organization WHERE s.secret_sha256 = $1 AND s.expires_at > $2",
-            columns_of("m", MEMBER_COLUMNS)
+            member_columns("m")
         );
         let Some(row) = self.inner.db.find(sql, values![secret_sha256, now]).await? else {
             return Ok(None);

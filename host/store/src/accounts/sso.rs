@@ -3,10 +3,10 @@
 
 use crate::accounts::event::remember;
 use crate::accounts::members::insert;
-use crate::accounts::rows::member::{MEMBER_COLUMNS, member};
+use crate::accounts::rows::member::{member, member_columns};
 use crate::accounts::{AuditEvent, MemberRow, NewMember};
 use crate::boxed;
-use crate::db::{Row, Transaction, columns_of, values};
+use crate::db::{Row, Transaction, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, now_ms};
 use crate::store::Store;
@@ -88,11 +88,25 @@ impl Store {
     ) -> Result<Vec<(MemberRow, Option<String>)>, StoreError> {
         let sql = format!(
             "SELECT {}, s.settings FROM members m \
-             LEFT JOIN sso_settings s ON s.organization = m.organization WHERE m.email = $1 ORDER BY m.organization",
-            columns_of("m", MEMBER_COLUMNS)
+             LEFT JOIN sso_settings s ON s.organization = m.organization \
+             WHERE m.email = $1 AND m.kind = 'person' ORDER BY m.organization",
+            member_columns("m")
         );
         let read = |row: &Row| Ok((member(&mut row.columns_of("m"))?, row.columns().opt_text("settings")?));
         self.inner.db.fetch(sql, values![email]).await?.iter().map(read).collect()
+    }
+
+    /// Lists the persons of an organization who have neither a password nor an identity at a
+    /// provider. The first identity with the address of such a person becomes theirs without a
+    /// confirmation.
+    #[boxed]
+    pub async fn members_without_sign_in(
+        &self,
+        organization: OrganizationId,
+    ) -> Result<Vec<MemberRow>, StoreError> {
+        let condition = "m.organization = $1 AND m.kind = 'person' AND m.password_hash = '' AND NOT EXISTS \
+                         (SELECT 1 FROM sso_identities i WHERE i.member = m.id) ORDER BY m.id";
+        self.members(condition, values![organization.0]).await
     }
 
     /// Uses up a sign-in, identified by the SHA-256 of its state. Returns true for exactly one
@@ -131,7 +145,8 @@ impl Store {
             return Ok(SsoMember::Known(known));
         }
         let by_email = values![organization.0, identity.email.as_str()];
-        let found = find(&mut transaction, "m.organization = $1 AND m.email = $2", by_email).await?;
+        let condition = "m.organization = $1 AND m.email = $2 AND m.kind = 'person'";
+        let found = find(&mut transaction, condition, by_email).await?;
         let outcome = match (found, new) {
             (Some(member), _) if must_confirm(&mut transaction, &member, identity).await? => {
                 return Ok(SsoMember::Unbound(member));
@@ -197,7 +212,7 @@ async fn find(
     condition: &str,
     values: Vec<crate::db::Value>,
 ) -> Result<Option<MemberRow>, StoreError> {
-    let sql = format!("SELECT {} FROM members m WHERE {condition}", columns_of("m", MEMBER_COLUMNS));
+    let sql = format!("SELECT {} FROM members m WHERE {condition}", member_columns("m"));
     let row = transaction.fetch_one(sql, values).await?;
     row.map(|row| member(&mut row.columns_of("m"))).transpose()
 }

@@ -2,6 +2,7 @@ use std::fmt;
 
 use crate::accounts::AuditEvent;
 use crate::accounts::event::remember;
+use crate::accounts::rows::texts::list_json;
 use crate::accounts::rows::token::{Scope, TOKEN_COLUMNS, TokenRow, token};
 use crate::accounts::token_events;
 use crate::boxed;
@@ -32,6 +33,8 @@ pub struct NewToken {
     pub repositories: Vec<RepositoryId>,
     /// Expiry in ms since 1970; `None` if the token never expires.
     pub expires_at: Option<i64>,
+    /// Patterns of the packages that the token may publish and delete; `None` for all.
+    pub packages: Option<Vec<String>>,
 }
 
 impl fmt::Debug for NewToken {
@@ -329,9 +332,11 @@ pub(crate) async fn insert(
         created_at: now_ms(),
         last_used_at: None,
         grants: None,
+        packages: token.packages,
     };
     let insert = "INSERT INTO tokens (id, organization, secret_sha256, name, scope, format, owner, created_by, backing, \
-                  backing_repository, expires_at, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+                  backing_repository, expires_at, created_at, packages) \
+                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
     let values = values![
         row.id.0,
         organization.0,
@@ -345,6 +350,7 @@ pub(crate) async fn insert(
         row.backing_repository.map(|repository| repository.0),
         row.expires_at,
         row.created_at,
+        row.packages.as_deref().map(list_json),
     ];
     transaction.execute(insert, values).await?;
     let reach = |repository: &RepositoryId| [Value::from(row.id.0), Value::from(repository.0)];

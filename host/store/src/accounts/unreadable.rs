@@ -15,6 +15,9 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Tables without which no request can be authorized.
 const NEEDED: [&str; 5] = ["organizations", "repositories", "tokens", "token_repositories", "sessions"];
 
+/// Tables with the members and their rights.
+const MEMBERS: [&str; 3] = ["members", "team_members", "teams"];
+
 impl Store {
     /// Returns the one part that cannot be read while all other parts can. Returns `None` if all
     /// parts can be read, if several cannot, or if the database does not answer within half a
@@ -30,7 +33,11 @@ impl Store {
                 return None;
             }
         }
-        match (self.readable("members").await, self.readable("sso_settings").await) {
+        let mut members = true;
+        for table in MEMBERS {
+            members &= self.readable(table).await;
+        }
+        match (members, self.readable("sso_settings").await) {
             (false, true) => Some(DatabasePart::Members),
             (true, false) => Some(DatabasePart::SignInSettings),
             _ => None,

@@ -6,10 +6,11 @@ use crate::error::StoreError;
 
 /// Tables that a backup contains. A backup contains only listed tables, so that it does not include
 /// a new table of secrets by default.
-const HELD: [&str; 56] = [
+const HELD: [&str; 60] = [
     "access_keys",
     "acme_values",
     "activity",
+    "api_tokens",
     "attestations",
     "audit_events",
     "blobs",
@@ -48,8 +49,11 @@ const HELD: [&str; 56] = [
     "sso_identities",
     "sso_settings",
     "subscriber_groups",
+    "team_members",
+    "teams",
     "token_repositories",
     "tokens",
+    "totp",
     "trash",
     "trash_attestations",
     "trash_blobs",

@@ -6,11 +6,11 @@ use super::{Value, values};
 use crate::accounts::AuditFilter;
 use crate::activity::ActivityOf;
 use crate::config::StoreConfig;
-use crate::ids::{KeyOwnerId, MemberId, OrganizationId, RepositoryId, TokenId, TrashId};
+use crate::ids::{ApiTokenId, KeyOwnerId, MemberId, OrganizationId, RepositoryId, TeamId, TokenId, TrashId};
 use crate::store::Store;
 
 /// Tables with one row for each package, token or event, and the aliases for them.
-const LONG: [&str; 21] = [
+const LONG: [&str; 27] = [
     "packages",
     "versions",
     "v",
@@ -31,6 +31,12 @@ const LONG: [&str; 21] = [
     "o",
     "members",
     "m",
+    "api_tokens",
+    "teams",
+    "te",
+    "team_members",
+    "tm",
+    "i",
     "records",
 ];
 
@@ -53,6 +59,11 @@ async fn pages_of_long_lists_seek() {
         store.list_tokens(organization, None, Some("org"), after.map(TokenId), 21).await.unwrap();
         store.audit_events(organization, &AuditFilter::default(), after, 51).await.unwrap();
         store.list_members(organization, after.map(MemberId), 51).await.unwrap();
+        store.list_service_accounts(organization, after.map(MemberId), 51).await.unwrap();
+        store.list_teams(organization, after.map(TeamId), 51).await.unwrap();
+        store.team_members(TeamId(1), after.map(MemberId), 51).await.unwrap();
+        store.list_api_tokens(organization, member, after.map(ApiTokenId), 51).await.unwrap();
+        store.list_api_tokens(organization, None, after.map(ApiTokenId), 51).await.unwrap();
         store.list_repositories(organization, after.map(RepositoryId), 51).await.unwrap();
         store
             .list_key_owners(

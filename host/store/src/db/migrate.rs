@@ -77,6 +77,11 @@ pub(crate) const STEPS: &[MigrationStep] = &[
     MigrationStep::of_both(include_str!("../migrations/0030_damaged_blobs.sql")),
     MigrationStep::of_both(include_str!("../migrations/0031_first_seen.sql")),
     MigrationStep::of_both(include_str!("../migrations/0032_no_trials.sql")),
+    MigrationStep {
+        both: include_str!("../migrations/0033_access.sql"),
+        sqlite: "",
+        postgres: include_str!("../migrations/0033_access.postgres.sql"),
+    },
 ];
 
 /// Number of the PostgreSQL advisory lock that makes concurrently starting processes migrate one

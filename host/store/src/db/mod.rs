@@ -14,6 +14,7 @@ mod local_row;
 mod local_statement;
 mod migrate;
 mod multi_row;
+mod older_servers;
 mod open;
 mod open_files;
 #[cfg(test)]
@@ -34,6 +35,7 @@ pub(crate) use database::Database;
 pub use generation::Generation;
 pub(crate) use migrate::{OpenPurpose, STEPS, UNFINISHED, unfinished};
 pub(crate) use multi_row::{MultiRow, ResultColumn, found, placeholders};
+pub(crate) use older_servers::FEATURES;
 pub use pool::Connections;
 pub(crate) use pool::{ConnectionPurpose, is_timeout};
 pub(crate) use pooler::{MIXES_STATEMENTS, keeps_statements_apart};

@@ -9,6 +9,7 @@ use super::checkpoints::Checkpoints;
 use super::database::{Database, Engine};
 use super::generation::WalIndex;
 use super::migrate::{OpenPurpose, migrate};
+use super::older_servers::APPLICATION;
 use super::pool::{BOUNDED, Pool};
 use super::pooler::{MIXES_STATEMENTS, keeps_statements_apart};
 use super::servers::Servers;
@@ -72,7 +73,7 @@ async fn sqlite(config: &StoreConfig) -> Result<Engine, StoreError> {
 async fn postgres(url: &str, limits: DatabaseLimits) -> Result<Engine, StoreError> {
     let servers = Servers::parse(url)?.with(|options| {
         options
-            .application_name("packhouse")
+            .application_name(APPLICATION)
             .extra_float_digits(None)
             .statement_cache_capacity(STATEMENTS)
             .log_statements(LevelFilter::Trace)

@@ -22,7 +22,7 @@ async fn plan(database: &Database, statement: &str) -> Vec<String> {
 }
 
 /// Tables of the schema and their aliases in the statements.
-const TABLES: [&str; 30] = [
+const TABLES: [&str; 32] = [
     "cached_answers",
     "packages",
     "versions",
@@ -39,6 +39,8 @@ const TABLES: [&str; 30] = [
     "tokens",
     "t",
     "m",
+    "tm",
+    "te",
     "access_keys",
     "k",
     "o",

@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 
 use super::notice::TransactionChange;
 use super::position::Position;
-use crate::db::LeaseHolder;
+use crate::db::{FEATURES, LeaseHolder};
 use crate::error::StoreError;
 
 /// Key of an advisory lock; the value is arbitrary, but must equal the one in the schema.
@@ -29,7 +29,7 @@ pub(super) struct LeaseStatus {
 // for this lease.
 const JOIN: &str = "WITH locked AS MATERIALIZED (\
         SELECT pg_try_advisory_xact_lock($2) AS got, set_config('synchronous_commit', 'on', true) AS flushed), \
-    joined AS (INSERT INTO server_leases (id, renewal, lease_ms) SELECT $1, $3, $4 FROM locked \
+    joined AS (INSERT INTO server_leases (id, renewal, lease_ms, features) SELECT $1, $3, $4, $5 FROM locked \
         WHERE got AND NOT EXISTS (SELECT 1 FROM announced_changes WHERE facts = '!') RETURNING id) \
     SELECT 'lease' AS kind, CAST(pg_current_snapshot() AS TEXT) AS one, \
         CASE WHEN got THEN (SELECT CAST(count(*) AS TEXT) FROM joined) ELSE 'busy' END AS other, \
@@ -60,7 +60,7 @@ pub(super) async fn join(
     renewal: i64,
     lease_ms: i64,
 ) -> Result<LeaseStatus, StoreError> {
-    let query = sqlx::query(JOIN).bind(id).bind(LOCK).bind(renewal).bind(lease_ms);
+    let query = sqlx::query(JOIN).bind(id).bind(LOCK).bind(renewal).bind(lease_ms).bind(FEATURES);
     status(&query.fetch_all(listener).await.map_err(StoreError::database)?)
 }
 

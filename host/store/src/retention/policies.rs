@@ -59,6 +59,9 @@ pub struct PolicyChange {
     /// True to run the policy. This requires a preview of the rule that the policy has after the
     /// change.
     pub enforced: Option<bool>,
+    /// Digest of the rule that the caller read. If the policy has another rule by then, nothing
+    /// changes.
+    pub read: Option<String>,
 }
 
 impl Store {
@@ -130,8 +133,8 @@ impl Store {
         rows.iter().map(|row| row.columns().int("id").map(PolicyId)).collect()
     }
 
-    /// Changes a policy. Returns `None` if it does not exist, or if it would be enforced without a
-    /// preview of its rule.
+    /// Changes a policy. Returns `None` if it does not exist, if it would be enforced without a
+    /// preview of its rule, or if its rule changed since it was read.
     #[boxed]
     pub async fn change_policy(
         &self,
@@ -140,8 +143,17 @@ impl Store {
         change: PolicyChange,
         audit: Option<AuditEvent>,
     ) -> Result<Option<PolicyRow>, StoreError> {
-        let PolicyChange { name, rule, enforced } = change;
+        let PolicyChange { name, rule, enforced, read } = change;
         let mut transaction = self.inner.db.begin().await?;
+        if let Some(read) = read {
+            let find = "SELECT digest FROM retention_policies WHERE organization = $1 AND id = $2";
+            let lock = format!("{find}{}", transaction.for_update());
+            let row = transaction.fetch_one(lock, values![organization.0, id.0]).await?;
+            let digest = row.map(|row| row.columns().text("digest")).transpose()?;
+            if digest != Some(read) {
+                return Ok(None);
+            }
+        }
         let mut there = true;
         if let Some(name) = name {
             let sql = "UPDATE retention_policies SET name = $3 WHERE organization = $1 AND id = $2";

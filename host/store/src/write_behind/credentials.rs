@@ -1,4 +1,4 @@
-//! Last uses of tokens and access keys.
+//! Last uses of tokens, access keys and API tokens.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,13 +6,14 @@ use std::time::Duration;
 use super::DeferredWrite;
 use crate::db::{Transaction, Value};
 use crate::error::StoreError;
-use crate::ids::{AccessKeyId, TokenId};
+use crate::ids::{AccessKeyId, ApiTokenId, TokenId};
 
 /// A used credential. The value is the time of its last use, in ms since 1970.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum UsedCredential {
     Token(TokenId),
     Key(AccessKeyId),
+    ApiToken(ApiTokenId),
 }
 
 impl DeferredWrite for UsedCredential {
@@ -31,11 +32,12 @@ impl DeferredWrite for UsedCredential {
         used: &HashMap<UsedCredential, i64>,
         transaction: &mut Transaction,
     ) -> Result<(), StoreError> {
-        let (mut tokens, mut keys) = (Vec::new(), Vec::new());
+        let (mut tokens, mut keys, mut api_tokens) = (Vec::new(), Vec::new(), Vec::new());
         for (what, at) in used {
             match what {
                 UsedCredential::Token(id) => tokens.push([Value::from(id.0), Value::from(*at)]),
                 UsedCredential::Key(id) => keys.push([Value::from(id.0), Value::from(*at)]),
+                UsedCredential::ApiToken(id) => api_tokens.push([Value::from(id.0), Value::from(*at)]),
             }
         }
         let before = "WITH used (id, at) AS (VALUES ";
@@ -43,6 +45,9 @@ impl DeferredWrite for UsedCredential {
         transaction.execute_rows(before, tokens, of_tokens).await?;
         let of_keys =
             ") UPDATE access_keys SET last_used_at = used.at FROM used WHERE access_keys.id = used.id";
-        transaction.execute_rows(before, keys, of_keys).await.map(drop)
+        transaction.execute_rows(before, keys, of_keys).await?;
+        let of_api_tokens =
+            ") UPDATE api_tokens SET last_used_at = used.at FROM used WHERE api_tokens.id = used.id";
+        transaction.execute_rows(before, api_tokens, of_api_tokens).await.map(drop)
     }
 }

@@ -43,6 +43,7 @@ fn token(world: &World, secret: u8, owner: Option<&MemberRow>) -> NewToken {
         backing_repository: None,
         repositories: vec![world.repository],
         expires_at: Some(i64::MAX),
+        packages: None,
     }
 }
 

@@ -4,9 +4,13 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use packhouse_store::{AuditEvent, Dependencies, Expectation, LookUp, NewToken, Scope, Store, TokenRow};
+use packhouse_store::{
+    AuditEvent, Dependencies, Expectation, LookUp, MemberChange, MemberRow, MembershipSource, NewTeam,
+    NewToken, Scope, Store, TeamChange, TeamRow, TokenRow,
+};
+use sqlx::{Connection as _, PgConnection};
 
-use crate::support::{World, applied, commit, postgres, put, repository, wait_for_lease};
+use crate::support::{World, applied, commit, member, postgres, put, repository, wait_for_lease};
 
 const LEASE: Duration = Duration::from_secs(1);
 /// Limit for the number of statements that a store runs on its own after its start.
@@ -31,8 +35,8 @@ fn secret(number: u64) -> [u8; 32] {
     secret
 }
 
-async fn token(world: &World, number: u64) -> TokenRow {
-    let token = NewToken {
+fn new_token(world: &World, number: u64) -> NewToken {
+    NewToken {
         secret_sha256: secret(number),
         name: "ci".to_owned(),
         scope: Scope { read: true, write: false },
@@ -43,8 +47,12 @@ async fn token(world: &World, number: u64) -> TokenRow {
         backing_repository: None,
         repositories: vec![world.repository],
         expires_at: None,
-    };
-    world.store.create_token(world.organization, token, None).await.unwrap()
+        packages: None,
+    }
+}
+
+async fn token(world: &World, number: u64) -> TokenRow {
+    world.store.create_token(world.organization, new_token(world, number), None).await.unwrap()
 }
 
 async fn look_up(store: &Store, world: &World, number: u64) -> std::sync::Arc<LookUp> {
@@ -82,6 +90,85 @@ async fn a_revocation_is_known_everywhere_when_the_call_returns() {
     assert!(times[times.len() / 2] < LEASE / 2, "no revocation waits for a lease: {times:?}");
     two.close().await;
     three.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_of_an_owners_access_is_known_everywhere_when_the_call_returns() {
+    let Some((world, [two])) = servers().await else { return };
+    let (store, here) = (&world.store, world.organization);
+    let owner = store.create_member(here, member("a@localhost"), None).await.unwrap().unwrap();
+    let new = NewToken { owner: Some(owner.id), ..new_token(&world, 1) };
+    store.create_token(here, new, None).await.unwrap();
+    let team = |permissions: &str| NewTeam {
+        name: "one".to_owned(),
+        description: String::new(),
+        permissions: permissions.to_owned(),
+        external_groups: vec!["group".to_owned()],
+        external_id: None,
+    };
+    let read = store.create_team(here, team("{\"a\":1}"), None).await.unwrap().unwrap();
+    // Each look-up caches its answer, which the next change must drop.
+    let known = async || -> MemberRow {
+        let [one, other] = [look_up(store, &world, 1).await, look_up(&two, &world, 1).await];
+        assert_eq!(one.owner, other.owner);
+        (**other.owner.as_ref().unwrap()).clone()
+    };
+    let teams = async || known().await.team_permissions;
+    let set = async |server: &Store, read: &TeamRow, permissions: &str| match server
+        .set_team(read, team(permissions), None)
+        .await
+        .unwrap()
+    {
+        TeamChange::Done(row) => *row,
+        other => panic!("{other:?}"),
+    };
+    for _ in 0..10 {
+        assert_eq!(teams().await, "");
+        let added = store.add_team_member(&read, owner.id, MembershipSource::Manual, None).await.unwrap();
+        assert_eq!((added, teams().await.as_str()), (MemberChange::Done, "[{\"a\":1}]"));
+        assert!(two.remove_team_member(&read, owner.id, None).await.unwrap());
+        assert_eq!(teams().await, "");
+        assert!(two.follow_external_groups(&owner, &["group".to_owned()], None).await.unwrap());
+        let changed = set(store, &read, "{}").await;
+        assert_eq!(teams().await, "[{}]");
+        set(&two, &changed, "{\"a\":1}").await;
+        assert!(store.follow_external_groups(&owner, &[], None).await.unwrap());
+        for active in [false, true] {
+            let changed = store.set_member_active(&owner, active, |_| false, None).await.unwrap();
+            assert_eq!((changed, known().await.active), (MemberChange::Done, active));
+        }
+    }
+    let added = two.add_team_member(&read, owner.id, MembershipSource::Manual, None).await.unwrap();
+    assert_eq!((added, teams().await.as_str()), (MemberChange::Done, "[{\"a\":1}]"));
+    assert!(store.delete_team(here, read.id, None).await.unwrap());
+    assert_eq!(teams().await, "");
+    two.close().await;
+}
+
+/// Neither a lease nor an idle connection of an earlier version is overlooked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_of_an_earlier_version_is_noticed() {
+    let world = World::sqlite().await;
+    assert!(world.store.servers_know_access().await.unwrap());
+    let Some((world, [two])) = servers().await else { return };
+    let sql = |sql: &str| postgres::shared().unwrap().sql(&world.config.database_url, sql);
+    let known = async || two.servers_know_access().await.unwrap();
+    assert!(known().await);
+    // An earlier version does not write the column `features`.
+    sql("INSERT INTO server_leases (id, renewal, lease_ms) VALUES ('older', 1, 1000)");
+    assert!(!known().await);
+    sql("DELETE FROM server_leases WHERE id = 'older'");
+    assert!(known().await);
+    let url = format!("{}?application_name=packhouse", world.config.database_url);
+    let idle = PgConnection::connect(&url).await.unwrap();
+    assert!(!known().await);
+    idle.close().await.unwrap();
+    let begun = Instant::now();
+    while !known().await {
+        assert!(begun.elapsed() < LEASE * 10, "the connection is closed");
+        tokio::task::yield_now().await;
+    }
+    two.close().await;
 }
 
 /// A server revokes a token and publishes, and ends before it notifies any other server. Its client
@@ -260,6 +347,10 @@ async fn a_writer_without_announcements_waits_for_the_leases_and_ends_them() {
     two.close().await;
 }
 
+/// Columns of `teams` that no look-up reads, or that never change.
+const TEAM_COLUMNS_OUTSIDE: [&str; 7] =
+    ["created_at", "description", "external_groups", "external_id", "id", "name", "organization"];
+
 /// A change of any column of a look-up is announced, except the time of a credential's last use.
 /// The pinned component of a repository is not part of a look-up; a separate number tells servers
 /// that it changed.
@@ -276,12 +367,13 @@ async fn each_column_of_a_look_up_is_announced() {
         of
     };
     let tables = "'tokens', 'token_repositories', 'access_keys', 'key_owners', 'key_owner_repositories', \
-        'subscriber_groups', 'members', 'sso_settings', 'formats', 'organizations', 'repositories'";
+        'subscriber_groups', 'members', 'team_members', 'teams', 'sso_settings', 'formats', 'organizations', \
+        'repositories'";
     let there = columns(sql(&format!(
         "SELECT table_name, column_name FROM information_schema.columns \
          WHERE table_schema = 'public' AND table_name IN ({tables}) ORDER BY 1, 2"
     )));
-    assert_eq!(there.len(), 11);
+    assert_eq!(there.len(), 13);
     let whole = sql(&format!(
         "SELECT DISTINCT event_object_table FROM information_schema.triggers t WHERE event_manipulation = 'UPDATE' \
          AND trigger_name LIKE 'announce%' AND event_object_table IN ({tables}) AND NOT EXISTS (SELECT 1 FROM \
@@ -298,7 +390,11 @@ async fn each_column_of_a_look_up_is_announced() {
         }
         let announced = &announced[&table];
         let missing: Vec<_> = columns.iter().filter(|column| !announced.contains(column)).collect();
-        let allowed = if table == "repositories" { vec!["plugin"] } else { vec!["last_used_at"] };
+        let allowed = match table.as_str() {
+            "repositories" => vec!["plugin"],
+            "teams" => TEAM_COLUMNS_OUTSIDE.to_vec(),
+            _ => vec!["last_used_at"],
+        };
         assert_eq!(missing, allowed, "{table}");
     }
 }

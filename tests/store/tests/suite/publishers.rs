@@ -42,6 +42,7 @@ fn token(world: &World, of: &PublisherRow, secret: u8, spent: Option<u8>, owner:
         backing_repository: None,
         repositories: vec![world.repository],
         expires_at: Some(packhouse_store::now_ms() + 60_000),
+        packages: None,
     };
     let until = packhouse_store::now_ms() + 60_000;
     TokenToMint {

@@ -73,6 +73,9 @@ async fn a_policy_is_enforced_only_as_it_was_previewed(world: &World) {
     assert!(store.find_policy(world.organization, policy.id).await.unwrap().unwrap().enforced);
     let changed = change(world, &policy, PolicyChange { rule, ..PolicyChange::default() }).await.unwrap();
     assert_eq!((changed.enforced, changed.previewed, changed.digest.as_str()), (false, false, "two"));
+    // A change that was checked against an older rule changes nothing.
+    let stale = PolicyChange { read: Some("one".to_owned()), ..mode(false) };
+    assert_eq!(change(world, &policy, stale).await, None);
     assert_eq!(store.list_policies(world.organization, None, 9).await.unwrap(), [changed]);
     assert!(store.delete_policy(world.organization, policy.id, None).await.unwrap());
     assert!(!store.delete_policy(world.organization, policy.id, None).await.unwrap());

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use packhouse_tests::clients::{Maven, consumer, goal, pom};
 use packhouse_tests::digests::sha1;
+use packhouse_tests::long;
 use packhouse_tests::upstream::{Answer, Upstream};
 use packhouse_tests::{MavenRepository, Server, skip};
 use serde_json::json;
@@ -202,6 +203,9 @@ fn artifacts_are_found_by_their_names_without_a_list() {
 
 #[test]
 fn maven_resolves_moved_artifacts_from_the_new_repository() {
+    if !long() {
+        return;
+    }
     let (server, home) = (Server::start(), TempDir::new().unwrap());
     let old = MavenRepository::create(&server, "old");
     let maven = match Maven::new(&old.token.secret) {

@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use packhouse_tests::clients::{has, run};
 use packhouse_tests::images::{ImageRepository, layout};
+use packhouse_tests::long;
 use packhouse_tests::npm::{Js, NpmRepository, Tool};
 use packhouse_tests::python::{Home, PythonRepository};
 use packhouse_tests::server::{OWNER, eventually, free_port};
@@ -73,6 +74,9 @@ fn tool(name: &str, path: &str) -> Option<PathBuf> {
 
 #[test]
 fn devpi() {
+    if !long() {
+        return;
+    }
     let Some(server) = tool("devpi", "devpi/bin/devpi-server") else { return };
     let bin = server.parent().unwrap().to_owned();
     // An installed script begins with the path that its Python had at installation, which may be
@@ -141,6 +145,9 @@ fn devpi() {
 
 #[test]
 fn verdaccio() {
+    if !long() {
+        return;
+    }
     let Some(program) = tool("verdaccio", "verdaccio/node_modules/verdaccio/bin/verdaccio") else { return };
     let peer = Peer::start(
         |home, address| {

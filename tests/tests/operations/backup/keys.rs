@@ -2,7 +2,9 @@
 
 use std::process::Command;
 
-use packhouse_tests::{Api, skip};
+use packhouse_tests::server::{OWNER, PASSWORD};
+use packhouse_tests::totp::{Authenticator, secret_of};
+use packhouse_tests::{Api, Client, Request, skip};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -75,6 +77,34 @@ fn recipients_can_decrypt_their_backups_with_age_as_well() {
         }
         Err(_) => skip("age", "no `age` on the path"),
     }
+}
+
+#[test]
+fn a_restored_server_requires_the_same_second_factor() {
+    let home = TempDir::new().unwrap();
+    let app = Authenticator::new();
+    let (stand, other) = (Stand::folder(), Stand::folder());
+    let server = stand.server().clock(app.clock()).start();
+    let api = Api::sign_in(&server);
+    let secret = secret_of(&api.call("POST", "/v1/me/totp").expect(201).field("otpauth_url"));
+    let code = json!({"code": app.next_code(&secret)});
+    let confirmed = api.post("/v1/me/totp/confirm", &code).expect(200).json();
+    drop(server);
+    let folder = place(&home);
+    stand.run(&["backup", &folder]).success();
+    other.run(&["restore", &folder]).success();
+
+    let server = other.server().clock(app.clock()).start();
+    let sign_in = |code: Option<&str>| {
+        let body = json!({"email": OWNER, "password": PASSWORD, "code": code}).to_string();
+        let request = Request::new("POST", "/v1/sessions").header("Content-Type", "application/json");
+        Client::new(server.api()).send(request.body(body))
+    };
+    assert_eq!(sign_in(None).expect(401).field("error"), "second_factor_required");
+    sign_in(Some(&app.next_code(&secret))).expect(201);
+    let recovery = confirmed["recovery_codes"][0].as_str();
+    sign_in(recovery).expect(201);
+    sign_in(recovery).expect(401);
 }
 
 #[test]

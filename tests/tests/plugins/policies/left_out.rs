@@ -1,5 +1,5 @@
-//! Versions that a proxy leaves out of its lists, as clients display them. The output of npm
-//! contains the packument's restriction; the output of pip and uv contains the reason of a yank. A
+//! Versions that a proxy leaves out of its lists, as clients display them. npm prints the
+//! reason that the proxy writes into the packument; pip and uv print the reason of the yank. A
 //! client that has the file's address from a lock file gets the refusal of the file. If another
 //! version fits, clients install that version.
 

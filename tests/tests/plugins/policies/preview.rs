@@ -94,7 +94,7 @@ fn statements_of_publishes(server: &Server, maven: &MavenRepository, name: &str)
     let put = |version: String| {
         maven.put(&format!("org/example/{name}/{version}/{name}-{version}.jar"), "x").expect(201);
     };
-    // The first publish makes the server cache values that it reads only once.
+    // After the first publish, some values are in the server's cache and are not read again.
     put("0".to_owned());
     let round = |round: u32| {
         let before = counted();
@@ -114,7 +114,7 @@ fn a_publish_reads_only_facts_that_a_rule_uses() {
     let id = enforced(&api, "names", json!({"publish": ["org.example:*"]}), json!("*"));
     assert_eq!(publishes("names"), without, "only names decide");
     remove(&api, &id);
-    // A package with an exception, and a package that no rule covers, cause no reads either.
+    // A package with an exception causes no reads either.
     let id = enforced(&api, "provenance", json!({}), json!("*"));
     except(&api, &id, "org.example:excepted");
     assert_eq!(publishes("excepted"), without);

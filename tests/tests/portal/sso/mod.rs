@@ -2,6 +2,7 @@
 //! The provider in `real.rs` is an independent implementation.
 
 pub(crate) mod browser;
+mod groups;
 mod page;
 pub(crate) mod provider;
 mod real;

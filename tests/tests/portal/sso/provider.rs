@@ -70,6 +70,8 @@ struct ProviderState {
     used: HashSet<String>,
     requests: Vec<String>,
     issued_secrets: Vec<String>,
+    /// Further claims of all ID tokens: an object, or null.
+    further_claims: Value,
 }
 
 /// The running provider. It stops when the test's process ends.
@@ -98,6 +100,11 @@ impl Provider {
     /// Sets the fault in all later responses.
     pub(crate) fn twist(&self, twist: Twist) {
         self.state.lock().unwrap().twist = Some(twist);
+    }
+
+    /// Sets further claims of all later ID tokens.
+    pub(crate) fn claim(&self, claims: Value) {
+        self.state.lock().unwrap().further_claims = claims;
     }
 
     /// Replaces the key that signs tokens.
@@ -198,7 +205,8 @@ impl Provider {
             return refused;
         }
         let twist = state.twist.unwrap_or(Twist::Nothing);
-        let id_token = id_token(&self.issuer, state.keys.last().unwrap(), grant, twist);
+        let key = state.keys.last().unwrap();
+        let id_token = id_token(&self.issuer, key, grant, twist, &state.further_claims);
         let access = format!("access-{}-{:x}", grant.user.subject, rand_number());
         let mut answer = json!({"access_token": access, "token_type": "Bearer", "expires_in": 60});
         match twist {
@@ -223,13 +231,14 @@ impl Provider {
     }
 }
 
-fn id_token(issuer: &str, key: &SigningKey, grant: &Grant, twist: Twist) -> String {
+fn id_token(issuer: &str, key: &SigningKey, grant: &Grant, twist: Twist, further: &Value) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let mut header = json!({"alg": "ES256", "typ": "JWT", "kid": key.id});
     let mut claims = json!({
         "iss": issuer, "aud": CLIENT, "sub": grant.user.subject, "nonce": grant.nonce, "iat": now, "exp": now + 60,
         "auth_time": now, "email": grant.user.email, "email_verified": true, "name": "Some One",
     });
+    claims.as_object_mut().unwrap().extend(further.as_object().cloned().unwrap_or_default());
     match twist {
         Twist::Issuer => claims["iss"] = json!("https://accounts.example"),
         Twist::Audience => claims["aud"] = json!("another-client"),

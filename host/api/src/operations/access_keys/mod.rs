@@ -67,7 +67,7 @@ pub async fn create(
         secret_sha256: sha256,
         name: request.name,
         owner: owner.id,
-        created_by: actor.member().email.clone(),
+        created_by: actor.name().to_owned(),
         expires_at: request.expires_at,
     };
     let event = actor.event("create_access_key", owner.name);
@@ -146,7 +146,8 @@ async fn find(actor: &Actor, owner: KeyOwnerId, key: &str) -> Result<AccessKeyRo
 /// receives the secret.
 async fn may_hold(actor: &Actor, owner: KeyOwnerId) -> Result<(), ApiError> {
     let reach = actor.app.store.key_reach(owner).await?;
-    let readable = reach.into_iter().all(|repository| actor.permissions().rights(repository).read);
+    let rows = actor.app.store.find_repositories(actor.organization(), &reach).await?;
+    let readable = rows.len() == reach.len() && rows.iter().all(|row| actor.rights_in(row).read);
     actor.judge(readable, &catalogue::REPO_ACCESS_DENIED)
 }
 

@@ -37,7 +37,7 @@ pub async fn rotate(
             secret_sha256: sha256,
             name: old.name.clone(),
             owner: owner.id,
-            created_by: actor.member().email.clone(),
+            created_by: actor.name().to_owned(),
             expires_at: request.expires_at.unwrap_or(old.expires_at),
         };
         let event = event(actor, "rotate_access_key", &owner, old.id);

@@ -6,6 +6,7 @@ use packhouse_identity::{self as identity, Minted, Secret};
 use packhouse_store::{Accepted, InvitationRow, MemberRow, NewPassword};
 use packhouse_wire::catalogue;
 
+use super::rights::RepositoryNames;
 use super::{OneTimeCode, rights};
 use crate::error::ApiError;
 use crate::operations::{Actor, Origin};
@@ -20,7 +21,8 @@ pub async fn invite(
     email: String,
     permissions: &Permissions,
 ) -> Result<OneTimeCode, ApiError> {
-    rights::may_grant(actor, permissions)?;
+    rights::may_grant(actor, permissions).await?;
+    rights::servers_understand(actor, permissions).await?;
     rights::repositories_exist(actor, permissions).await?;
     let Minted { secret, sha256 } = identity::mint();
     let expires_at = actor.now + INVITATION_MS;
@@ -48,18 +50,29 @@ pub struct Acceptance {
 
 /// Returns the invited e-mail address. 404 `not_found` for an unknown or expired code.
 pub async fn invited(origin: &Origin, code: &str) -> Result<String, ApiError> {
-    Ok(open(origin, code).await?.email)
+    Ok(open(origin, code).await?.invitation.email)
+}
+
+/// Valid invitation, with the names that its check needs again when it is accepted.
+struct OpenInvitation {
+    invitation: InvitationRow,
+    names: RepositoryNames,
 }
 
 /// Finds the invitation of this code, if it is still valid.
-async fn open(origin: &Origin, code: &str) -> Result<InvitationRow, ApiError> {
+async fn open(origin: &Origin, code: &str) -> Result<OpenInvitation, ApiError> {
     let gone = || ApiError::from(&catalogue::NOT_FOUND);
     let sha256 = identity::fingerprint(code).ok_or_else(gone)?;
     let store = &origin.app.store;
     let invitation = store.find_invitation(&sha256, origin.now).await?.ok_or_else(gone)?;
     let inviter = store.find_member(invitation.organization, invitation.invited_by).await?;
-    inviter.filter(|inviter| rights::may_invite(inviter, &invitation)).ok_or_else(gone)?;
-    Ok(invitation)
+    let inviter = inviter.ok_or_else(gone)?;
+    let names = rights::names_for_invitation(origin, &inviter, &invitation).await?;
+    if rights::may_invite(&inviter, &invitation, &names) {
+        Ok(OpenInvitation { invitation, names })
+    } else {
+        Err(gone())
+    }
 }
 
 /// Accepts an invitation, once: of several concurrent attempts, one succeeds. 404 `not_found` for
@@ -70,12 +83,14 @@ pub async fn accept(origin: &Origin, code: &str, acceptance: Acceptance) -> Resu
     let sha256 = identity::fingerprint(code).ok_or_else(gone)?;
     // Checked first, so that an unknown code does not cost the hash of a password.
     let (app, store) = (&origin.app, &origin.app.store);
-    let invitation = open(origin, code).await?;
+    let OpenInvitation { invitation, names } = open(origin, code).await?;
     let password_hash = app.passwords.hash(acceptance.password).await?;
     let email = &invitation.email;
     let event = origin.event_of(invitation.organization, email, "invitation", "accept_invitation", email);
     let accepted = NewPassword { name: acceptance.name, password_hash };
-    match store.accept_invitation(&sha256, origin.now, accepted, rights::may_invite, Some(event)).await? {
+    let may =
+        |inviter: &MemberRow, invitation: &InvitationRow| rights::may_invite(inviter, invitation, &names);
+    match store.accept_invitation(&sha256, origin.now, accepted, may, Some(event)).await? {
         Accepted::Member(row) => Ok(*row),
         Accepted::Taken => Err(ApiError::from(&catalogue::USER_ALREADY_EXISTS)),
         Accepted::Gone => Err(gone()),

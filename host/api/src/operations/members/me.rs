@@ -2,8 +2,8 @@
 
 use packhouse_identity::Secret;
 use packhouse_identity::access::Rights;
-use packhouse_identity::permissions::Permissions;
-use packhouse_store::{MemberRow, OrganizationId, RepositoryRow};
+use packhouse_identity::permissions::{Permission, Permissions};
+use packhouse_store::{MemberRow, OrganizationId, RepositoryRow, TeamRow};
 use packhouse_wire::catalogue;
 
 use crate::error::ApiError;
@@ -17,9 +17,13 @@ pub struct Me {
     pub organization: OrganizationId,
     pub name: String,
     pub base_url: String,
-    /// The actor's permissions, including those that an owner of the first organization holds
+    /// The actor's own permissions, including those that an owner of the first organization holds
     /// implicitly.
     pub permissions: Permissions,
+    /// Teams of the actor.
+    pub teams: Vec<TeamRow>,
+    /// Own permissions together with those of all teams.
+    pub effective: Permissions,
     /// Repositories in which the actor has any right.
     pub repositories: Vec<Reachable>,
 }
@@ -43,18 +47,24 @@ pub async fn me(actor: &Actor) -> Result<Me, ApiError> {
         let page = actor.app.store.list_repositories(id, after, PAGE).await?;
         after = page.last().map(|row| row.id);
         let last = page.len() < PAGE as usize;
-        let reachable = |row: RepositoryRow| Reachable { rights: actor.permissions().rights(row.id), row };
-        let any = |Reachable { rights, .. }: &Reachable| rights.read || rights.publish || rights.delete;
+        let reachable = |row: RepositoryRow| Reachable { rights: actor.rights_in(&row), row };
+        let any = |Reachable { rights, .. }: &Reachable| {
+            rights.read || rights.publish || rights.delete || rights.manage
+        };
         repositories.extend(page.into_iter().map(reachable).filter(any));
         if last {
             break;
         }
     }
+    // A service account does not manage the server implicitly.
+    let manages_server = actor.permissions().holds(Permission::ManageServer);
     Ok(Me {
         organization: id,
         name: organization.map(|row| row.name).unwrap_or_default(),
         base_url,
-        permissions: actor.permissions().clone(),
+        permissions: Permissions::read(&actor.member().permissions).of_organization(manages_server),
+        teams: super::teams(actor, actor.member()).await?,
+        effective: actor.permissions().clone(),
         repositories,
     })
 }
@@ -68,8 +78,8 @@ pub struct OwnChange {
 }
 
 /// Changes the actor's own name or password. A new password needs the current one (401
-/// `invalid_credentials`, 429). It ends the actor's other sessions and everything that was started
-/// with the old password.
+/// `invalid_credentials`, 429), but no code of a second factor. It ends the actor's other sessions
+/// and everything that was started with the old password.
 pub async fn change(actor: &Actor, change: OwnChange) -> Result<MemberRow, ApiError> {
     actor.judged_own();
     let OwnChange { name, password } = change;
@@ -79,7 +89,8 @@ pub async fn change(actor: &Actor, change: OwnChange) -> Result<MemberRow, ApiEr
         passwords::check(&actor.origin, &member.email, current, std::slice::from_ref(member)).await?;
         let hash = actor.app.passwords.hash(password).await?;
         let event = actor.event("set_password", member.email.clone());
-        let done = store.change_own_password(member, &hash, name.as_deref(), actor.session(), Some(event));
+        let session = actor.needs_session()?;
+        let done = store.change_own_password(member, &hash, name.as_deref(), session, Some(event));
         // Another call has set a password in the meantime, so `current` is no longer the current
         // one.
         return if done.await? { Ok(renamed) } else { Err(ApiError::from(&catalogue::INVALID_CREDENTIALS)) };

@@ -4,10 +4,11 @@ mod invitations;
 mod me;
 mod resets;
 mod rights;
+mod second_factor;
 
 use packhouse_identity::Secret;
 use packhouse_identity::permissions::{Permission, Permissions};
-use packhouse_store::{MemberChange, MemberId, MemberRow, NewMember};
+use packhouse_store::{MemberChange, MemberId, MemberRow, NewMember, TeamRow};
 use packhouse_wire::catalogue;
 
 use super::confirmations::{Action, Confirmation};
@@ -16,7 +17,9 @@ use crate::error::ApiError;
 pub use invitations::{Acceptance, accept, invite, invited};
 pub use me::{Me, OwnChange, Reachable, change, me};
 pub use resets::{complete_reset, reset, resetting};
-pub use rights::repositories_exist;
+pub(in crate::operations) use rights::{find_any, is_own, may_grant};
+pub use rights::{repositories_exist, servers_know, servers_understand};
+pub use second_factor::remove_second_factor;
 
 #[derive(Debug)]
 pub struct MemberRequest {
@@ -47,7 +50,8 @@ pub async fn create(
 ) -> Result<MemberRow, ApiError> {
     confirmation.judge(actor, Action::ManageMembers).await?;
     let MemberRequest { email, name, password, permissions } = request;
-    rights::may_grant(actor, &permissions)?;
+    rights::may_grant(actor, &permissions).await?;
+    servers_understand(actor, &permissions).await?;
     repositories_exist(actor, &permissions).await?;
     let password_hash = actor.app.passwords.hash(password).await?;
     let permissions = serde_json::to_string(&permissions).map_err(anyhow::Error::from)?;
@@ -75,6 +79,52 @@ pub async fn show(actor: &Actor, id: &str) -> Result<MemberRow, ApiError> {
     rights::find(actor, id).await
 }
 
+/// Member with its teams and its effective permissions.
+#[derive(Clone, Debug)]
+pub struct MemberDetails {
+    pub row: MemberRow,
+    /// Teams of the member, whose permissions the member has too.
+    pub teams: Vec<TeamRow>,
+    /// Own permissions together with those of all teams, including those that an owner of the first
+    /// organization holds implicitly.
+    pub effective: Permissions,
+}
+
+/// Adds teams and effective permissions to a member that the actor may see.
+pub async fn details(actor: &Actor, row: MemberRow) -> Result<MemberDetails, ApiError> {
+    let teams = teams(actor, &row).await?;
+    let first = actor.app.first_organization().await? == Some(row.organization);
+    let effective = Permissions::of_member(&row).of_organization(first);
+    Ok(MemberDetails { row, teams, effective })
+}
+
+/// Returns the teams of a member that the actor may see.
+pub async fn teams(actor: &Actor, row: &MemberRow) -> Result<Vec<TeamRow>, ApiError> {
+    Ok(actor.app.store.teams_of_member(row.id).await?)
+}
+
+/// Suspends a member, or reactivates it. All credentials of a suspended member are refused from the
+/// next request on, and work again after the reactivation. A member may suspend itself. 403
+/// `role_mismatch` if the member holds more than the actor; 409 `last_owner`.
+pub async fn set_active(actor: &Actor, id: &str, active: bool) -> Result<MemberRow, ApiError> {
+    loop {
+        let row = rights::find_to_manage(actor, id).await?;
+        rights::may_manage(actor, &row).await?;
+        if !active {
+            servers_know(actor, "suspension").await?;
+        }
+        let action = if active { "reactivate_member" } else { "suspend_member" };
+        let event = actor.event(action, row.email.clone());
+        let (store, owner) = (&actor.app.store, Permissions::of_an_owner);
+        match store.set_member_active(&row, active, owner, Some(event)).await? {
+            MemberChange::Done => return Ok(MemberRow { active, ..row }),
+            MemberChange::LastOwner => return Err(ApiError::from(&catalogue::LAST_OWNER)),
+            // Another call changed it in the meantime; check again with the new state.
+            MemberChange::Changed => {}
+        }
+    }
+}
+
 /// Sets the permissions of a member. Neither the old nor the new permissions may exceed the
 /// actor's: 403 `role_mismatch`. 409 `last_owner`. A change ends the member's invitations, the
 /// password resets that the member started, and those of the member's own password.
@@ -86,8 +136,9 @@ pub async fn set_permissions(
     let json = serde_json::to_string(permissions).map_err(anyhow::Error::from)?;
     loop {
         let row = rights::find_to_manage(actor, id).await?;
-        rights::may_manage(actor, &row)?;
-        rights::may_grant(actor, permissions)?;
+        rights::may_manage(actor, &row).await?;
+        rights::may_grant(actor, permissions).await?;
+        servers_understand(actor, permissions).await?;
         repositories_exist(actor, permissions).await?;
         let event = actor.event("set_member_permissions", row.email.clone());
         let (store, owner) = (&actor.app.store, Permissions::of_an_owner);
@@ -104,7 +155,7 @@ pub async fn set_permissions(
 pub async fn remove(actor: &Actor, id: &str) -> Result<(), ApiError> {
     loop {
         let row = rights::find_to_manage(actor, id).await?;
-        rights::may_manage(actor, &row)?;
+        rights::may_manage(actor, &row).await?;
         let event = actor.event("delete_member", row.email.clone());
         match actor.app.store.delete_member(&row, Permissions::of_an_owner, Some(event)).await? {
             MemberChange::Done => return Ok(()),

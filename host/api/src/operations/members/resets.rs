@@ -2,9 +2,10 @@
 
 use packhouse_app::mail;
 use packhouse_identity::{self as identity, Minted, Secret};
-use packhouse_store::{PasswordReset, PasswordResetRow};
+use packhouse_store::{MemberRow, PasswordReset, PasswordResetRow};
 use packhouse_wire::catalogue;
 
+use super::rights::RepositoryNames;
 use super::{OneTimeCode, rights};
 use crate::error::ApiError;
 use crate::operations::confirmations::{Action, Confirmation};
@@ -23,7 +24,9 @@ pub async fn reset(actor: &Actor, confirmation: &Confirmation, id: &str) -> Resu
     actor.judge(!read_only || rights::is_own(actor, id), &catalogue::ROLE_MISMATCH)?;
     let member = rights::find_to_manage(actor, id).await?;
     let reset = PasswordReset { member, made_by: actor.member().clone() };
-    actor.judge(rights::may_reset(&reset), &catalogue::ROLE_MISMATCH)?;
+    let names = rights::names_for_reset(actor, &reset).await?;
+    actor.judge(rights::may_reset(&reset, &names), &catalogue::ROLE_MISMATCH)?;
+    rights::may_manage(actor, &reset.member).await?;
     let PasswordReset { member, made_by } = reset;
     let Minted { secret, sha256 } = identity::mint();
     let expires_at = actor.now + RESET_MS;
@@ -39,8 +42,24 @@ pub async fn reset(actor: &Actor, confirmation: &Confirmation, id: &str) -> Resu
 pub async fn resetting(origin: &Origin, code: &str) -> Result<String, ApiError> {
     let gone = || ApiError::from(&catalogue::NOT_FOUND);
     let sha256 = identity::fingerprint(code).ok_or_else(gone)?;
-    let reset = origin.app.store.find_password_reset(&sha256, origin.now).await?.filter(rights::may_reset);
-    Ok(reset.ok_or_else(gone)?.member.email)
+    let open = open(origin, &sha256).await?.ok_or_else(gone)?;
+    Ok(open.member.email)
+}
+
+/// Member of a valid code, with the names that its check needs again when it is used.
+struct OpenReset {
+    member: MemberRow,
+    names: RepositoryNames,
+}
+
+/// Finds the reset of this code, if it is still valid.
+async fn open(origin: &Origin, sha256: &[u8; 32]) -> Result<Option<OpenReset>, ApiError> {
+    let found = origin.app.store.find_password_reset(sha256, origin.now).await?;
+    let Some(reset) = found else { return Ok(None) };
+    let names = rights::names_for_reset(origin, &reset).await?;
+    // The code of a suspended member works again after the suspension.
+    let is_valid = reset.member.active && rights::may_reset(&reset, &names);
+    Ok(is_valid.then_some(OpenReset { member: reset.member, names }))
 }
 
 /// Sets a new password, once, and ends the member's sessions. A code becomes invalid when the
@@ -51,12 +70,12 @@ pub async fn complete_reset(origin: &Origin, code: &str, password: Secret) -> Re
     let sha256 = identity::fingerprint(code).ok_or_else(gone)?;
     let store = &origin.app.store;
     // Checked first, so that an unknown code does not cost the hash of a password.
-    let reset = store.find_password_reset(&sha256, origin.now).await?.filter(rights::may_reset);
-    let member = reset.ok_or_else(gone)?.member;
+    let OpenReset { member, names } = open(origin, &sha256).await?.ok_or_else(gone)?;
     let hash = origin.app.passwords.hash(password).await?;
     let email = &member.email;
     let event = origin.event_of(member.organization, email, "password_reset", "set_password", email);
-    if store.complete_password_reset(&sha256, origin.now, &hash, rights::may_reset, Some(event)).await? {
+    let may = |reset: &PasswordReset| rights::may_reset(reset, &names);
+    if store.complete_password_reset(&sha256, origin.now, &hash, may, Some(event)).await? {
         Ok(())
     } else {
         Err(gone())

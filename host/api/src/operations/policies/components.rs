@@ -82,7 +82,7 @@ pub async fn install(
         version: described.version.clone(),
         description,
         signed_by: origin.signed_by,
-        installed_by: actor.member().email.clone(),
+        installed_by: actor.name().to_owned(),
         bytes,
     };
     if !actor.app.store.keep_policy_component(new, Some(event)).await? {

@@ -84,7 +84,7 @@ pub async fn create(actor: &Actor, request: RuleRequest) -> Result<Rule, ApiErro
     let text = text(component, &settings, &repositories, packages);
     check(actor, &text).await?;
     let event = actor.event("create_policy", name.clone());
-    let new = NewRule { name, text, created_by: actor.member().email.clone() };
+    let new = NewRule { name, text, created_by: actor.name().to_owned() };
     let made = actor.app.store.create_rule(actor.organization(), new, Some(event)).await?;
     let row = made.ok_or_else(|| ApiError::with(&catalogue::TOO_MANY_RULES, &MAX_RULES.to_string()))?;
     Ok(rule(actor, row))
@@ -173,7 +173,7 @@ pub async fn except(actor: &Actor, id: &str, request: ExceptionRequest) -> Resul
     let detail = json!({"package": package, "version": version, "reason": reason, "until": until});
     let event = actor.event("except_from_policy", row.name);
     let event = packhouse_store::AuditEvent { detail: detail.to_string(), ..event };
-    let created_by = actor.member().email.clone();
+    let created_by = actor.name().to_owned();
     let new = NewException { repository, package, version, reason, until, created_by };
     let made = actor.app.store.create_exception(row.organization, row.id, new, Some(event)).await?;
     made.ok_or_else(|| ApiError::with(&catalogue::TOO_MANY_EXCEPTIONS, &MAX_EXCEPTIONS.to_string()))

@@ -20,7 +20,7 @@ pub async fn record(actor: &Actor, id: &str, count: u32) -> Result<RuleRecording
         return Err(ApiError::invalid(&format!("`count` must be an integer from 1 to {MAX_RECORDINGS}.")));
     }
     let event = actor.event("record_policy_calls", row.name);
-    let (store, by) = (&actor.app.store, actor.member().email.clone());
+    let (store, by) = (&actor.app.store, actor.name().to_owned());
     let made = store.record_rule(row.organization, row.id, count, by, Some(event)).await?;
     let most = MAX_RECORDING_SETS.to_string();
     made.ok_or_else(|| ApiError::with(&catalogue::TOO_MANY_RECORDINGS, &most))

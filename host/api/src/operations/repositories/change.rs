@@ -23,7 +23,9 @@ pub struct RepositoryChange {
     pub upstream: Field,
 }
 
-/// Changes a repository. Making it public needs read access to it. The upstream credentials are
+/// Changes a repository. Making it public needs read access to it. A manager of only some
+/// repositories must be able to read each repository that the manager adds to a group: 403
+/// `repo_access_denied`. The upstream credentials are
 /// removed if the change leads to another server or connection, because they were given for the
 /// previous one.
 pub async fn change(actor: &Actor, id: &str, change: &RepositoryChange) -> Result<RepositoryRow, ApiError> {
@@ -31,7 +33,7 @@ pub async fn change(actor: &Actor, id: &str, change: &RepositoryChange) -> Resul
         let row = managed(actor, id).await?;
         let changed = apply(actor, row.clone(), change).await?;
         if changed.public && !row.public {
-            may_make_public(actor, actor.permissions().rights(row.id))?;
+            may_make_public(actor, actor.rights_in(&row))?;
         }
         let elsewhere = leads_elsewhere(&row, &changed);
         let event = actor.event("change_repository", changed.name.clone());
@@ -64,8 +66,10 @@ async fn apply(
     change: &RepositoryChange,
 ) -> Result<RepositoryRow, ApiError> {
     let plugin = loaded::plugin_of(&actor.app, &row)?;
+    let before = row.members.clone();
     let changed = judge(row, change, plugin.as_ref().map(|plugin| plugin.description()))?;
     if change.members.is_some() {
+        rules::may_add_members(actor, &before, &changed.members).await?;
         rules::members_exist(actor, &changed.members, &changed.format).await?;
     }
     Ok(changed)

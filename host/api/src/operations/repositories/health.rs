@@ -51,8 +51,8 @@ pub async fn health_of(actor: &Actor, row: &RepositoryRow) -> Result<Option<Repo
 
 async fn members(actor: &Actor, group: &RepositoryRow) -> Result<Vec<MemberHealth>, ApiError> {
     let mut members = Vec::with_capacity(group.members.len());
-    for id in group.members.iter().filter(|id| may_see(actor, **id)) {
-        let Some(row) = actor.app.store.find_repository(actor.organization(), *id).await? else { continue };
+    let rows = actor.app.store.find_repositories(actor.organization(), &group.members).await?;
+    for row in rows.into_iter().filter(|row| may_see(actor, row)) {
         let view = (row.kind == PROXY).then(|| actor.app.upstreams.health(row.id));
         let (state, detail) = view.map(|view| (view.state, view.detail)).unwrap_or_default();
         members.push(MemberHealth { id: row.id, name: row.name, state, detail });

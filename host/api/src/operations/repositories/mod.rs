@@ -5,7 +5,8 @@ mod health;
 pub(crate) mod rules;
 
 use packhouse_identity::access::Rights;
-use packhouse_identity::permissions::Permission::{self, ManageRepositories};
+use packhouse_identity::permissions::Permission::ManageRepositories;
+use packhouse_identity::permissions::{RepositoryAction, RepositoryPermission};
 use packhouse_store::{NewRepository, RepositoryId, RepositoryRow, RepositoryUsage};
 use packhouse_wire::catalogue;
 
@@ -34,7 +35,7 @@ const READ_AT_ONCE: u32 = 201;
 pub async fn create(actor: &Actor, new: NewRepository) -> Result<RepositoryRow, ApiError> {
     actor.needs(ManageRepositories)?;
     if new.public {
-        may_make_public(actor, actor.permissions().rights_in_a_new_one())?;
+        may_make_public(actor, actor.permissions().rights_in_a_new_one(&new.name))?;
     }
     let (store, organization) = (&actor.app.store, actor.organization());
     if store.look_up(organization, &new.name, None).await?.repository.is_some() {
@@ -58,7 +59,7 @@ pub async fn list(
         let rows = actor.app.store.list_repositories(actor.organization(), after, READ_AT_ONCE).await?;
         after = rows.last().map(|row| row.id);
         let last = rows.len() < READ_AT_ONCE as usize;
-        found.extend(rows.into_iter().filter(|row| may_see(actor, row.id)));
+        found.extend(rows.into_iter().filter(|row| may_see(actor, row)));
         if last {
             break;
         }
@@ -79,14 +80,37 @@ pub async fn named(actor: &Actor, name: &str) -> Result<RepositoryRow, ApiError>
     let found = actor.app.store.look_up(actor.organization(), name, None).await?.repository.clone();
     let id = found.map(|found| found.id).ok_or(&catalogue::NOT_FOUND)?;
     let row = actor.app.store.find_repository(actor.organization(), id).await?;
-    row.filter(|row| may_see(actor, row.id)).ok_or(ApiError::from(&catalogue::NOT_FOUND))
+    row.filter(|row| may_see(actor, row)).ok_or(ApiError::from(&catalogue::NOT_FOUND))
 }
 
-/// Finds a repository to manage. 403 `insufficient_permissions` without the permission, then 404
-/// `not_found`.
+/// Finds a repository to manage. 403 `insufficient_permissions` for an actor who manages no
+/// repository, whatever the id; then 404 `not_found`; then 403 `insufficient_permissions` for a
+/// repository that the actor may see and does not manage.
 pub async fn managed(actor: &Actor, id: &str) -> Result<RepositoryRow, ApiError> {
-    actor.needs(ManageRepositories)?;
-    find(actor, id).await
+    manages_some(actor)?;
+    let row = find(actor, id).await?;
+    if !actor.manages(&row) {
+        actor.needs(ManageRepositories)?;
+    }
+    Ok(row)
+}
+
+/// Checks that the actor manages all repositories, or may manage some of them: 403
+/// `insufficient_permissions` otherwise. It does not depend on an object, so it is checked before
+/// the object is looked up.
+pub(super) fn manages_some(actor: &Actor) -> Result<(), ApiError> {
+    let permissions = actor.permissions();
+    let manages_one = |entry: &RepositoryPermission| entry.actions.contains(&RepositoryAction::Manage);
+    if !permissions.holds(ManageRepositories) && permissions.repositories.iter().any(manages_one) {
+        actor.judged_own();
+        return Ok(());
+    }
+    actor.needs(ManageRepositories)
+}
+
+/// Returns whether the actor may manage the repository with this id and this name.
+pub(super) fn may_manage(actor: &Actor, id: RepositoryId, name: &str) -> bool {
+    actor.permissions().holds(ManageRepositories) || actor.permissions().rights(id, name).manage
 }
 
 /// Finds a proxy to manage. 404 `not_found` also for a repository of another kind.
@@ -107,12 +131,14 @@ pub async fn readable(actor: &Actor, id: &str) -> Result<RepositoryRow, ApiError
 
 /// Returns whether the actor may read the content of a repository, including package names.
 pub(crate) fn may_read(actor: &Actor, repository: &RepositoryRow) -> bool {
-    repository.public || actor.permissions().rights(repository.id).read
+    repository.public || actor.rights_in(repository).read
 }
 
-/// Deletes a repository with its content. 409 `repository_in_use` if it is a member of a group.
+/// Deletes a repository with its content. Needs manage-repositories. 409 `repository_in_use` if it
+/// is a member of a group.
 pub async fn remove(actor: &Actor, id: &str) -> Result<(), ApiError> {
-    let row = managed(actor, id).await?;
+    actor.needs(ManageRepositories)?;
+    let row = find(actor, id).await?;
     let (store, organization) = (&actor.app.store, actor.organization());
     if !store.groups_of(organization, row.id).await?.is_empty() {
         return Err(ApiError::from(&catalogue::REPOSITORY_IN_USE));
@@ -164,7 +190,7 @@ pub async fn base_url(actor: &Actor) -> Result<String, ApiError> {
 pub(super) async fn find(actor: &Actor, id: &str) -> Result<RepositoryRow, ApiError> {
     let id = id.parse::<RepositoryId>().map_err(|_| &catalogue::NOT_FOUND)?;
     let row = actor.app.store.find_repository(actor.organization(), id).await?;
-    row.filter(|row| may_see(actor, row.id)).ok_or(ApiError::from(&catalogue::NOT_FOUND))
+    row.filter(|row| may_see(actor, row)).ok_or(ApiError::from(&catalogue::NOT_FOUND))
 }
 
 /// Checks that the actor may make a repository public: the actor must be able to read it, which
@@ -175,8 +201,8 @@ fn may_make_public(actor: &Actor, rights: Rights) -> Result<(), ApiError> {
 
 /// Returns whether the actor may see the repository: with any right in it, or with
 /// manage-repositories.
-fn may_see(actor: &Actor, id: RepositoryId) -> bool {
-    let rights = actor.permissions().rights(id);
-    let any = rights.read || rights.publish || rights.delete;
-    any || actor.permissions().holds(Permission::ManageRepositories)
+fn may_see(actor: &Actor, row: &RepositoryRow) -> bool {
+    let rights = actor.rights_in(row);
+    let any = rights.read || rights.publish || rights.delete || rights.manage;
+    any || actor.permissions().holds(ManageRepositories)
 }

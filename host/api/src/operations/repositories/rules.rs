@@ -1,10 +1,12 @@
 //! Rules for the name, upstream, members and settings of a repository.
 
+use packhouse_identity::permissions::Permission;
 use packhouse_runtime::Description;
 use packhouse_store::{RepositoryId, RepositoryRow};
 use serde_json::{Map, Value};
 use url::Url;
 
+use super::may_read;
 use crate::error::ApiError;
 use crate::fields::Field;
 use crate::operations::Actor;
@@ -83,6 +85,22 @@ pub(crate) fn members(field: &Field, kind: &str) -> Result<Option<Vec<Repository
         ids.push(id);
     }
     Ok(Some(ids))
+}
+
+/// Checks that an actor without manage-repositories may read the members that are added to a group.
+/// A missing repository and an unreadable one have the same refusal: 403 `repo_access_denied`.
+pub(super) async fn may_add_members(
+    actor: &Actor,
+    before: &[RepositoryId],
+    after: &[RepositoryId],
+) -> Result<(), ApiError> {
+    if actor.permissions().holds(Permission::ManageRepositories) {
+        return Ok(());
+    }
+    let added: Vec<RepositoryId> = after.iter().copied().filter(|id| !before.contains(id)).collect();
+    let rows = actor.app.store.find_repositories(actor.organization(), &added).await?;
+    let readable = rows.len() == added.len() && rows.iter().all(|row| may_read(actor, row));
+    actor.judge(readable, &catalogue::REPO_ACCESS_DENIED)
 }
 
 /// Checks that the members exist, have this format, and are not groups.

@@ -1,8 +1,9 @@
 //! Retention policies: they delete old or unused versions, and are previewed before they run. If
 //! the repository has a trash, deleted versions can be restored. All operations need
-//! manage-repositories.
+//! manage-repositories, or the right `manage` in each repository of the policy.
 
 mod evaluate;
+mod managed;
 mod recheck;
 mod rule;
 mod run;
@@ -12,13 +13,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use packhouse_identity::access::RepositoryKind;
-use packhouse_identity::permissions::Permission::ManageRepositories;
 use packhouse_store::{
     MAX_POLICIES, NewPolicy, PolicyChange, PolicyId, PolicyRow, RepositoryId, RunId, RunRow,
 };
 use packhouse_wire::catalogue;
 
-use super::repositories::may_read;
+use super::repositories::{manages_some, may_read};
 use super::{Actor, PageRequest, RowPage};
 use crate::error::ApiError;
 pub(crate) use evaluate::reached;
@@ -90,14 +90,14 @@ pub struct PolicyRun {
 
 /// Creates a policy, which is paused at first. 409 `too_many_policies` if there are a hundred.
 pub async fn create(actor: &Actor, name: String, rule: Rule) -> Result<Policy, ApiError> {
-    actor.needs(ManageRepositories)?;
+    managed::judge_reach(actor, &rule.repositories).await?;
     check_reach(actor, &rule.repositories).await?;
     let text = rule.text();
     let new = NewPolicy {
         name: name.clone(),
         digest: Rule::digest(&text),
         rule: text,
-        created_by: actor.member().email.clone(),
+        created_by: actor.name().to_owned(),
     };
     let event = actor.event("create_retention_policy", name);
     let made = actor.app.store.create_policy(actor.organization(), new, Some(event)).await?;
@@ -105,29 +105,66 @@ pub async fn create(actor: &Actor, name: String, rule: Rule) -> Result<Policy, A
     Ok(Policy { row, rule })
 }
 
-/// Returns a page of policies.
+/// Returns a page of the policies that the actor may manage.
 pub async fn list(actor: &Actor, page: PageRequest<PolicyId>) -> Result<RowPage<Policy>, ApiError> {
-    actor.needs(ManageRepositories)?;
-    let found = actor.app.store.list_policies(actor.organization(), page.after, page.one_further()).await?;
-    let RowPage { rows, more } = page.cut(found);
-    Ok(RowPage { rows: rows.into_iter().map(policy).collect::<Result<_, _>>()?, more })
+    manages_some(actor)?;
+    let (store, organization) = (&actor.app.store, actor.organization());
+    let (mut found, mut after) = (Vec::new(), page.after);
+    while found.len() < page.one_further() as usize {
+        let rows = store.list_policies(organization, after, MAX_POLICIES).await?;
+        after = rows.last().map(|row| row.id);
+        let last = rows.len() < MAX_POLICIES as usize;
+        let policies = rows.into_iter().map(policy).collect::<Result<Vec<_>, _>>()?;
+        found.extend(managed::only_managed(actor, policies).await?);
+        if last {
+            break;
+        }
+    }
+    Ok(page.cut(found))
 }
 
+/// Finds a policy that the actor may manage; otherwise 404 `not_found`. 403
+/// `insufficient_permissions` for an actor who manages no repository.
 pub async fn find(actor: &Actor, id: &str) -> Result<Policy, ApiError> {
-    actor.needs(ManageRepositories)?;
+    manages_some(actor)?;
     let id = id.parse::<PolicyId>().map_err(|_| &catalogue::NOT_FOUND)?;
     let row = actor.app.store.find_policy(actor.organization(), id).await?;
-    policy(row.ok_or(&catalogue::NOT_FOUND)?)
+    let found = policy(row.ok_or(&catalogue::NOT_FOUND)?)?;
+    managed::only_managed(actor, vec![found]).await?.pop().ok_or(ApiError::from(&catalogue::NOT_FOUND))
 }
 
 /// Changes a policy. A change of its rule pauses it. 409 `preview_required`, without any change, if
 /// the policy is to be enforced and its new rule was not previewed.
 pub async fn change(actor: &Actor, id: &str, request: PolicyRequest) -> Result<Policy, ApiError> {
-    let Policy { row, rule } = find(actor, id).await?;
-    let PolicyRequest { name, repositories, matching, delete, keep, max_deletes, enforced } = request;
-    if let Some(reach) = &repositories {
+    if let Some(reach) = &request.repositories {
+        // The policy is found first, because a missing one is refused before its new repositories.
+        find(actor, id).await?;
+        managed::judge_reach(actor, reach).await?;
         check_reach(actor, reach).await?;
     }
+    let mut found = find(actor, id).await?;
+    loop {
+        let Policy { row, rule } = found;
+        let change = PolicyChange { read: Some(row.digest.clone()), ..applied(rule, request.clone()) };
+        let event = actor.event("change_retention_policy", row.name);
+        let changed = actor.app.store.change_policy(row.organization, row.id, change, Some(event)).await?;
+        if let Some(row) = changed {
+            return policy(row);
+        }
+        // It may also have been deleted in the meantime.
+        found = find(actor, id).await?;
+        if found.row.digest == row.digest {
+            let is_enforced = request.enforced == Some(true);
+            let code = if is_enforced { &catalogue::PREVIEW_REQUIRED } else { &catalogue::NOT_FOUND };
+            return Err(ApiError::from(code));
+        }
+        // Another call changed its rule, and maybe its repositories; `find` checked it again.
+    }
+}
+
+/// Applies a request to a rule.
+fn applied(rule: Rule, request: PolicyRequest) -> PolicyChange {
+    let PolicyRequest { name, repositories, matching, delete, keep, max_deletes, enforced } = request;
     let changes = repositories.is_some()
         || matching.is_some()
         || delete.is_some()
@@ -142,18 +179,7 @@ pub async fn change(actor: &Actor, id: &str, request: PolicyRequest) -> Result<P
     };
     let text = rule.text();
     let digest = Rule::digest(&text);
-    let change = PolicyChange { name, rule: changes.then_some((text, digest)), enforced };
-    let event = actor.event("change_retention_policy", row.name);
-    let changed = actor.app.store.change_policy(row.organization, row.id, change, Some(event)).await?;
-    match changed {
-        Some(row) => policy(row),
-        None if enforced == Some(true) => {
-            // It may also have been deleted in the meantime.
-            find(actor, id).await?;
-            Err(ApiError::from(&catalogue::PREVIEW_REQUIRED))
-        }
-        None => Err(ApiError::from(&catalogue::NOT_FOUND)),
-    }
+    PolicyChange { name, rule: changes.then_some((text, digest)), enforced, read: None }
 }
 
 /// Deletes a policy with its runs. Versions that it deleted can still be restored.

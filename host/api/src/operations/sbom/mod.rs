@@ -152,7 +152,7 @@ async fn all(actor: &Actor) -> Result<VecDeque<RepositoryRow>, ApiError> {
         let page = actor.app.store.list_repositories(actor.organization(), after, REPOSITORIES).await?;
         let more = page.len() == REPOSITORIES as usize;
         after = page.last().map(|row: &RepositoryRow| row.id);
-        let may = |row: &RepositoryRow| actor.permissions().rights(row.id).read || row.public;
+        let may = |row: &RepositoryRow| repositories::may_read(actor, row);
         found.extend(page.into_iter().filter(|row| row.kind != "group" && may(row)));
         if !more {
             return Ok(found);

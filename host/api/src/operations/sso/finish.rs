@@ -1,12 +1,12 @@
 //! Return from a sign-in provider: checks its response, and creates a session or a confirmation.
 
-use packhouse_app::sso::{Aim, Flow, Link, Refused, SsoSettings};
+use packhouse_app::sso::{Aim, Flow, IdentifiedUser, Link, Refused, SsoSettings};
 use packhouse_identity::Secret;
 use packhouse_store::{MemberRow, NewMember, OrganizationId, Refusal, SsoIdentity, SsoMember};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::{current, exchange};
+use super::{current, exchange, groups};
 use crate::error::ApiError;
 use crate::operations::Origin;
 use crate::operations::confirmations::{NewConfirmation, issue_confirmation};
@@ -68,8 +68,8 @@ pub async fn finish(
     let identified = identified.inspect_err(|error| count_refusal(origin, organization, error))?;
     let member = match identified {
         IdentifiedMember::Member(member) => member,
-        IdentifiedMember::Unbound(member, identity) => {
-            let link = link_of(origin, &flow, &member, identity).seal(&origin.app.sealer)?;
+        IdentifiedMember::Unbound(member, identity, groups) => {
+            let link = link_of(origin, &flow, &member, identity, groups).seal(&origin.app.sealer)?;
             return Ok(FinishedSignIn { outcome: SsoOutcome::Link(link), return_to: None });
         }
     };
@@ -87,17 +87,25 @@ pub async fn finish(
 enum IdentifiedMember {
     /// Member who is linked to the identity.
     Member(MemberRow),
-    /// Member who only has the same e-mail address and must confirm the identity.
-    Unbound(MemberRow, SsoIdentity),
+    /// Member who only has the same e-mail address and must confirm the identity, with the groups
+    /// that the member then follows.
+    Unbound(MemberRow, SsoIdentity, Option<Vec<String>>),
 }
 
-fn link_of(origin: &Origin, flow: &Flow, member: &MemberRow, identity: SsoIdentity) -> Link {
+fn link_of(
+    origin: &Origin,
+    flow: &Flow,
+    member: &MemberRow,
+    identity: SsoIdentity,
+    groups: Option<Vec<String>>,
+) -> Link {
     Link {
         organization: member.organization.to_string(),
         member: member.id.to_string(),
         issuer: identity.issuer,
         subject: identity.subject,
         email: member.email.clone(),
+        groups,
         return_to: flow.return_to.clone(),
         expires_at: origin.now + LINK_MS,
     }
@@ -135,8 +143,8 @@ async fn identify(
         return Err(Refused::Answer("the provider reports that the user did not sign in").into());
     }
     let code = answer.code.ok_or(Refused::Answer("the provider did not send a code"))?;
-    let (identity, name) = exchange(origin, *organization, &settings)?.identity(flow, code).await?;
-    member(origin, &settings, context, identity, name).await
+    let user = exchange(origin, *organization, &settings)?.identity(flow, code).await?;
+    member(origin, &settings, context, user).await
 }
 
 /// Counts a refused response for the audit log.
@@ -152,14 +160,15 @@ fn count_refusal(origin: &Origin, organization: OrganizationId, error: &ApiError
     origin.app.store.refused(refusal, origin.now);
 }
 
-/// Finds the member of an identity, or creates one. A confirmation is only for an existing member.
+/// Finds the member of an identity, or creates one. The member then follows the provider's groups.
+/// A confirmation is only for an existing member. 403 `member_suspended`.
 async fn member(
     origin: &Origin,
     settings: &SsoSettings,
     flow: &FlowContext<'_>,
-    identity: SsoIdentity,
-    name: String,
+    user: IdentifiedUser,
 ) -> Result<IdentifiedMember, ApiError> {
+    let IdentifiedUser { identity, name, groups: claim } = user;
     let FlowContext { organization, flow: Flow { aim, .. } } = flow;
     let organization = *organization;
     let refused = |why| ApiError::from(Refused::Answer(why));
@@ -180,10 +189,16 @@ async fn member(
             Aim::Confirmation { member: expected, .. } if *expected != member.id.to_string() => {
                 Err(refused("another member signed in"))
             }
-            _ => Ok(IdentifiedMember::Member(member)),
+            _ => {
+                sessions::check_active(origin, &member)?;
+                Ok(IdentifiedMember::Member(groups::follow(origin, settings, member, &claim).await?))
+            }
         },
         SsoMember::Unbound(member) => match aim {
-            Aim::Session => Ok(IdentifiedMember::Unbound(member, identity)),
+            Aim::Session => {
+                let groups = groups::for_cookie(origin, organization, claim).await?;
+                Ok(IdentifiedMember::Unbound(member, identity, groups))
+            }
             Aim::Confirmation { .. } => {
                 Err(refused("the member has not confirmed this provider yet; sign in through it once"))
             }

@@ -2,6 +2,7 @@
 //! and the confirmation of an action by a new sign-in.
 
 mod finish;
+mod groups;
 mod link;
 mod settings;
 mod start;

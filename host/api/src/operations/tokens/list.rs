@@ -1,9 +1,11 @@
 //! Lists of tokens: the actor's own, another member's, or service keys. They never contain a
 //! secret.
 
+use std::collections::HashMap;
+
 use packhouse_identity as identity;
 use packhouse_identity::permissions::Permission;
-use packhouse_store::{MemberRow, PUBLISHER_BACKING, TokenId, TokenRow};
+use packhouse_store::{MemberRow, PUBLISHER_BACKING, RepositoryId, RepositoryRow, TokenId, TokenRow};
 use packhouse_wire::catalogue;
 
 use super::{OwnedToken, rights};
@@ -103,11 +105,25 @@ async fn keys(
         let rows = store.list_tokens(organization, None, Some(kind.name()), after, READ_AT_ONCE).await?;
         after = rows.last().map(|row| row.id);
         let last = rows.len() < READ_AT_ONCE as usize;
-        let managed = rows.into_iter().filter(|row| rights::may_manage_key(actor, row));
+        let repositories = repositories_of(actor, &rows).await?;
+        let of = |row: &TokenRow| row.backing_repository.and_then(|id| repositories.get(&id));
+        let managed = rows.into_iter().filter(|row| rights::may_manage_key(actor, row, of(row)));
         found.extend(managed.map(|row| OwnedToken { row, owner: None }));
         if last {
             break;
         }
     }
     Ok(page.cut(found))
+}
+
+/// Returns the repositories to which these service keys belong.
+async fn repositories_of(
+    actor: &Actor,
+    keys: &[TokenRow],
+) -> Result<HashMap<RepositoryId, RepositoryRow>, ApiError> {
+    let mut ids: Vec<RepositoryId> = keys.iter().filter_map(|row| row.backing_repository).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let rows = actor.app.store.find_repositories(actor.organization(), &ids).await?;
+    Ok(rows.into_iter().map(|row| (row.id, row)).collect())
 }

@@ -1,6 +1,7 @@
 //! Repository tokens and service keys.
 
 mod list;
+pub(super) mod packages;
 mod request;
 mod rights;
 mod rotate;
@@ -16,6 +17,7 @@ use crate::error::ApiError;
 pub use list::{KeyKind, TokenFilter, list};
 pub(crate) use request::service_key_expiry;
 pub use request::{Backing, TokenRequest};
+use rights::TokenReach;
 pub use rotate::rotate;
 
 /// Backing of a token that was imported without an owner.
@@ -35,16 +37,20 @@ pub fn state(row: &TokenRow, now: i64) -> CredentialState {
 }
 
 /// Creates a token for the actor, or with a backing a service key. 403 `repo_access_denied`,
-/// `service_key_forbidden` or `role_mismatch` if it would exceed the actor's rights.
+/// `service_key_forbidden` or `role_mismatch` if it would exceed the actor's rights. A service
+/// account has no tokens of its own: 403 `role_mismatch`.
 pub async fn create(
     actor: &Actor,
     confirmation: &Confirmation,
     request: TokenRequest,
 ) -> Result<NewCredential<OwnedToken>, ApiError> {
     confirmation.judge(actor, Action::CreateToken).await?;
-    let repositories = rights::may_create(actor, &request).await?;
+    if request.backing.is_none() {
+        actor.needs_person()?;
+    }
+    let TokenReach { repositories, packages } = rights::may_create(actor, &request).await?;
     let Minted { secret, sha256 } = identity::mint();
-    let token = request.token(sha256, actor.member(), repositories);
+    let token = TokenRequest { packages, ..request }.token(sha256, actor.member(), repositories);
     let event = actor.event(Action::CreateToken.name(), token.name.clone());
     let row = actor.app.store.create_token(actor.organization(), token, Some(event)).await?;
     let owner = row.owner.map(|_| actor.member().email.clone());
@@ -63,7 +69,7 @@ pub async fn revoke(actor: &Actor, id: &str) -> Result<(), ApiError> {
 /// revocation.
 pub(super) async fn managed(actor: &Actor, id: &str) -> Result<TokenRow, ApiError> {
     let row = find(actor, id).await?;
-    rights::may_manage(actor, &row)?;
+    rights::may_manage(actor, &row).await?;
     Ok(row)
 }
 

@@ -4,6 +4,7 @@ use packhouse_store::{MemberRow, NewToken, RepositoryId, Scope};
 use packhouse_wire::catalogue;
 
 use crate::error::ApiError;
+use crate::operations::caller::name_of;
 
 /// Maximum lifetime of a service key: 90 days in ms.
 const SERVICE_KEY_MS: i64 = 90 * 24 * 60 * 60 * 1000;
@@ -25,6 +26,8 @@ pub struct TokenRequest {
     pub format: String,
     /// Unchecked ids of repositories. A later check looks them up.
     pub repositories: Vec<String>,
+    /// Patterns of the packages that it may publish and delete; `None` for all.
+    pub packages: Option<Vec<String>>,
     /// Expiry in ms since 1970; `None` for never.
     pub expires_at: Option<i64>,
     /// Owner, if it is a service key.
@@ -49,7 +52,7 @@ impl TokenRequest {
             scope: self.scope,
             format: self.format,
             owner: self.backing.is_none().then_some(member.id),
-            created_by: member.email.clone(),
+            created_by: name_of(member).to_owned(),
             backing_repository,
             backing: self.backing.map(|backing| match backing {
                 Backing::Organization => "org".to_owned(),
@@ -57,6 +60,7 @@ impl TokenRequest {
             }),
             repositories,
             expires_at: self.expires_at,
+            packages: self.packages,
         }
     }
 }

@@ -15,8 +15,9 @@ const CODES: RotationCodes = RotationCodes {
     scheduled: &catalogue::TOKEN_OVERLAP_EXCEEDS_SCHEDULED_END,
 };
 
-/// Rotates a token. Another member's token is revoked instead, and no secret is returned. 409 if it
-/// has ended or has no owner; 400 if the overlap exceeds its end.
+/// Rotates a token; its successor reaches the same repositories and packages. Another member's
+/// token is revoked instead, and no secret is returned. 409 if it has ended or has no owner; 400 if
+/// the overlap exceeds its end.
 pub async fn rotate(
     actor: &Actor,
     confirmation: &Confirmation,
@@ -26,7 +27,7 @@ pub async fn rotate(
     confirmation.judge(actor, Action::RotateToken).await?;
     let mut old = find(actor, id).await?;
     loop {
-        rights::may_manage(actor, &old)?;
+        rights::may_rotate(actor, &old).await?;
         // The clock is read after the row, so that each of several concurrent calls is checked
         // against the result of the earlier ones.
         let Succession { successor, ends_at } = judge_state(actor.app.store.now_ms(), &old, request)?;
@@ -112,6 +113,7 @@ fn judge_state(now: i64, old: &TokenRow, request: RotationRequest) -> Result<Suc
         backing_repository: old.backing_repository,
         repositories: old.repositories.clone(),
         expires_at,
+        packages: old.packages.clone(),
     };
     Ok(Succession { successor, ends_at })
 }

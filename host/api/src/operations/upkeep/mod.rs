@@ -9,7 +9,8 @@ mod trash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use packhouse_identity::access::{RepositoryKind, Rights};
+use packhouse_identity::access::RepositoryKind;
+use packhouse_identity::permissions::RepositoryAction;
 use packhouse_runtime::VersionState;
 use packhouse_store::{AuditEvent, RepositoryRow, Version};
 use packhouse_wire::catalogue;
@@ -50,10 +51,11 @@ pub enum Deleted {
     },
 }
 
-/// Marks a version that should not be used, or removes the mark. Needs publish in the repository.
+/// Marks a version that should not be used, or removes the mark. Needs publish for the package in
+/// the repository.
 pub async fn mark(actor: &Actor, path: VersionPath<'_>, state: VersionState) -> Result<Version, ApiError> {
     let PackageVersions { repository, versions } =
-        find_package(actor, path.repository, path.package, |rights| rights.publish).await?;
+        find_package(actor, path.repository, path.package, RepositoryAction::Publish).await?;
     find(versions, path.version)?;
     let plugin = upkeep_plugin(&actor.app, &repository)?;
     let event = event(actor, &repository, "mark_version", path.named());
@@ -61,10 +63,10 @@ pub async fn mark(actor: &Actor, path: VersionPath<'_>, state: VersionState) -> 
     find(actor.app.store.versions(repository.id, path.package).await?, path.version)
 }
 
-/// Deletes a version. Needs delete in the repository.
+/// Deletes a version. Needs delete for the package in the repository.
 pub async fn delete_version(actor: &Actor, path: VersionPath<'_>) -> Result<(), ApiError> {
     let PackageVersions { repository, versions } =
-        find_package(actor, path.repository, path.package, |rights| rights.delete).await?;
+        find_package(actor, path.repository, path.package, RepositoryAction::Delete).await?;
     let version = find(versions, path.version)?.version;
     let plugin = upkeep_plugin(&actor.app, &repository)?;
     let named = VersionRef { package: path.package, version: &version };
@@ -74,10 +76,10 @@ pub async fn delete_version(actor: &Actor, path: VersionPath<'_>) -> Result<(), 
 
 /// Deletes a package with all its versions, one after the other. A deletion that takes longer than
 /// two seconds continues in the background, also after a restart; until it ends, the remaining
-/// versions are listed. Needs delete in the repository.
+/// versions are listed. Needs delete for the package in the repository.
 pub async fn delete_package(actor: &Actor, repository: &str, package: &str) -> Result<Deleted, ApiError> {
     let PackageVersions { repository, versions } =
-        find_package(actor, repository, package, |rights| rights.delete).await?;
+        find_package(actor, repository, package, RepositoryAction::Delete).await?;
     upkeep_plugin(&actor.app, &repository)?;
     let count = versions.len();
     let versions = versions.into_iter().map(|version| version.version).collect();
@@ -100,34 +102,53 @@ struct PackageVersions {
     versions: Vec<Version>,
 }
 
-/// Finds a repository and the versions of one of its packages, if the actor holds the right. 404 if
-/// they do not exist or the actor may not see them; 405 for a repository without content of its
-/// own.
+/// Finds a repository and the versions of one of its packages, if the actor may publish or delete
+/// the package. 404 if they do not exist or the actor may not see them; 405 for a repository
+/// without content of its own; 403 `role_mismatch`, or `scope_mismatch_package` if the actor holds
+/// the right for other packages only.
 async fn find_package(
     actor: &Actor,
     repository: &str,
     package: &str,
-    right: fn(&Rights) -> bool,
+    action: RepositoryAction,
 ) -> Result<PackageVersions, ApiError> {
     let repository = repositories::find(actor, repository).await?;
-    let rights = actor.permissions().rights(repository.id);
+    let held = actor.permissions().patterns(repository.id, &repository.name, action);
+    let may = !held.is_none();
     let elsewhere = match RepositoryKind::of(&repository.kind) {
         RepositoryKind::Hosted => None,
         RepositoryKind::Proxy => Some(&catalogue::WRITES_NOT_PERMITTED_ON_PROXY),
         RepositoryKind::Group => Some(&catalogue::WRITES_NOT_PERMITTED_ON_GROUP),
     };
     if let Some(code) = elsewhere {
-        actor.judge(right(&rights), &catalogue::ROLE_MISMATCH)?;
+        actor.judge(may, &catalogue::ROLE_MISMATCH)?;
         return Err(ApiError::from(code));
     }
     let versions = actor.app.store.versions(repository.id, package).await?;
     // The response must not reveal which packages exist to an actor without read access.
-    let knows = rights.read || repository.public || right(&rights);
+    let knows = repositories::may_read(actor, &repository) || may;
     if versions.is_empty() || !knows {
         return Err(ApiError::from(&catalogue::NOT_FOUND));
     }
-    actor.judge(right(&rights), &catalogue::ROLE_MISMATCH)?;
+    actor.judge(may, &catalogue::ROLE_MISMATCH)?;
+    judge_package(actor, &repository, package, action)?;
     Ok(PackageVersions { repository, versions })
+}
+
+/// Checks that the actor's right to publish or to delete in the repository includes this package;
+/// otherwise 403 `scope_mismatch_package`.
+fn judge_package(
+    actor: &Actor,
+    repository: &RepositoryRow,
+    package: &str,
+    action: RepositoryAction,
+) -> Result<(), ApiError> {
+    let held = actor.permissions().patterns(repository.id, &repository.name, action);
+    if held.covers(actor.app.folding_of(&repository.format), package) {
+        return Ok(());
+    }
+    let verb = if action == RepositoryAction::Publish { "publish" } else { "delete" };
+    Err(ApiError::with(&catalogue::PACKAGE_OUT_OF_SCOPE, &format!("{verb} {package}")))
 }
 
 fn find(versions: Vec<Version>, number: &str) -> Result<Version, ApiError> {

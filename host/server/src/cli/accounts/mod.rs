@@ -1,6 +1,10 @@
 //! `packhouse org`, `member`, `token` and `repo`: commands for setup and recovery. They work
 //! directly on the database, with or without a running server. They check no permissions, because
 //! the caller can read the database anyway. The audit log records each change.
+//!
+//! With `--server`, most of them call the API of a running server instead ([`CommandTarget`]). Each
+//! command checks its arguments and prints its output for both; the modules named `remote` make the
+//! calls.
 
 mod member;
 mod org;
@@ -19,6 +23,7 @@ use clap::Args;
 use packhouse_store::{AuditEvent, MemberRow, OrganizationId, OrganizationRow, RepositoryRow, Store};
 use serde_json::Value;
 
+use super::remote::{RemoteContext, ServerFlags};
 use super::{SettingFlags, print, settings};
 use packhouse_api::error::ApiError;
 use packhouse_config::Config;
@@ -33,6 +38,8 @@ pub(super) struct Common {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    server: ServerFlags,
     #[command(flatten)]
     settings: SettingFlags,
 }
@@ -65,9 +72,35 @@ pub(super) struct CliContext {
     json: bool,
 }
 
+/// Target of a command: a database, or a running server.
+pub(super) enum CommandTarget {
+    Database(Box<CliContext>),
+    Server(RemoteContext),
+}
+
+impl CommandTarget {
+    /// Opens the database of the settings, or connects to the server of `--server`.
+    pub(super) async fn open(common: Common) -> anyhow::Result<CommandTarget> {
+        match common.server.connect(&common.settings)? {
+            Some(api) => RemoteContext::new(api, common.org, common.json).await.map(CommandTarget::Server),
+            None => Ok(CommandTarget::Database(Box::new(CliContext::open(common).await?))),
+        }
+    }
+
+    /// Closes the store, if any, and prints the output.
+    pub(super) async fn finish(self, columns: &[&str], items: CommandOutput) -> anyhow::Result<()> {
+        match self {
+            CommandTarget::Database(context) => context.finish(columns, items).await,
+            CommandTarget::Server(server) => server.finish(columns, items),
+        }
+    }
+}
+
 impl CliContext {
+    /// Opens the database of the settings. Fails with `--server`, for commands without an API.
     pub(super) async fn open(common: Common) -> anyhow::Result<CliContext> {
-        let Common { org, json, settings: flags } = common;
+        let Common { org, json, server, settings: flags } = common;
+        server.refuse()?;
         let config = settings(flags)?;
         let store = Store::open(config.store.clone()).await.context("failed to open the store")?;
         Ok(CliContext { store, config, org, json })
@@ -85,7 +118,8 @@ impl CliContext {
             (Some(only), None) => Ok(only),
             (None, _) => {
                 bail!(
-                    "there is no organization yet: create one with `packhouse org create NAME --base-url URL`"
+                    "there is no organization in this database yet; the first start of the server creates one. If \
+                     the server uses another data folder or configuration, name it with --data or --config"
                 )
             }
             (Some(_), Some(_)) => bail!("there are several organizations: name one with --org"),
@@ -153,7 +187,7 @@ pub(super) enum CommandOutput {
 }
 
 /// Renders JSON, or a line for each item with tab-separated columns.
-fn render(json: bool, columns: &[&str], items: CommandOutput) -> String {
+pub(super) fn render(json: bool, columns: &[&str], items: CommandOutput) -> String {
     let line = |item: &Value| {
         let cells: Vec<String> = columns.iter().map(|column| cell(&item[*column])).collect();
         cells.join("\t")

@@ -6,7 +6,8 @@ use packhouse_store::{NewOrganization, OrganizationId, OrganizationRow};
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{CliContext, CommandOutput, Common};
+use super::{CliContext, CommandOutput, CommandTarget, Common};
+use crate::cli::remote::{RemoteContext, pick};
 use packhouse_app::public_url;
 
 #[derive(Debug, Subcommand)]
@@ -31,14 +32,21 @@ pub(in crate::cli) enum OrgCommand {
         #[command(flatten)]
         common: Box<Common>,
     },
-    /// List the organizations
+    /// List the organizations; with --server, only the organization of the API token
     List {
+        #[command(flatten)]
+        common: Box<Common>,
+    },
+    /// Show an organization with its quota
+    Show {
         #[command(flatten)]
         common: Box<Common>,
     },
 }
 
 const COLUMNS: &[&str] = &["id", "name", "base_url"];
+/// Fields of an organization in JSON output.
+const LISTED: &[&str] = &["id", "name", "base_url", "created_at"];
 
 impl OrgCommand {
     pub(in crate::cli) async fn run(self) -> anyhow::Result<()> {
@@ -49,7 +57,8 @@ impl OrgCommand {
             OrgCommand::Move { name, base_url, common } => {
                 relocate(CliContext::open(*common).await?, name, &base_url).await
             }
-            OrgCommand::List { common } => list(CliContext::open(*common).await?).await,
+            OrgCommand::List { common } => list(CommandTarget::open(*common).await?).await,
+            OrgCommand::Show { common } => show(CommandTarget::open(*common).await?).await,
         }
     }
 }
@@ -75,9 +84,32 @@ async fn relocate(context: CliContext, name: String, base_url: &Url) -> anyhow::
     context.finish(COLUMNS, CommandOutput::One(view(&row))).await
 }
 
-async fn list(context: CliContext) -> anyhow::Result<()> {
-    let rows = context.store.organizations().await?;
-    context.finish(COLUMNS, CommandOutput::List(rows.iter().map(view).collect())).await
+async fn list(target: CommandTarget) -> anyhow::Result<()> {
+    let items = match &target {
+        CommandTarget::Database(context) => context.store.organizations().await?.iter().map(view).collect(),
+        CommandTarget::Server(server) => vec![pick(&own(server).await?, LISTED)],
+    };
+    target.finish(COLUMNS, CommandOutput::List(items)).await
+}
+
+async fn show(target: CommandTarget) -> anyhow::Result<()> {
+    let item = match &target {
+        CommandTarget::Database(context) => {
+            let row = context.organization().await?;
+            let mut item = view(&row);
+            if let Some(fields) = item.as_object_mut() {
+                fields.insert("quota_bytes".to_owned(), json!(row.quota_bytes));
+            }
+            item
+        }
+        CommandTarget::Server(server) => pick(&own(server).await?, &[LISTED, &["quota_bytes"]].concat()),
+    };
+    target.finish(&[], CommandOutput::Fields(item)).await
+}
+
+/// Returns the organization of the API token.
+async fn own(server: &RemoteContext) -> anyhow::Result<Value> {
+    server.api.get(&["organization"]).await
 }
 
 fn view(row: &OrganizationRow) -> Value {

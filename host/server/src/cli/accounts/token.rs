@@ -1,6 +1,8 @@
 //! `packhouse token`: tokens and service keys, the import of another server's tokens, and the
 //! removal of old rows.
 
+mod remote;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
@@ -10,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::repo::formats;
-use super::{CliContext, CommandOutput, Common, in_flags, with};
+use super::{CliContext, CommandOutput, CommandTarget, Common, in_flags, with};
 use packhouse_api::operations::tokens::TokenRequest;
 use packhouse_api::tokens;
 use packhouse_identity::access::CredentialState;
@@ -63,9 +65,10 @@ pub(in crate::cli) struct New {
     /// Name of the token
     #[arg(long)]
     name: String,
-    /// E-mail address of the token's owner; for a service key, of the member who creates it
-    #[arg(long, value_name = "EMAIL")]
-    member: String,
+    /// E-mail address of the token's owner; for a service key, of the member who creates it. With
+    /// --server, it is always the owner of the API token
+    #[arg(long, value_name = "EMAIL", required_unless_present = "server")]
+    member: Option<String>,
     /// Permitted actions: read, write or both
     #[arg(long, value_delimiter = ',', default_value = "read")]
     scope: Vec<String>,
@@ -92,9 +95,9 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 impl TokenCommand {
     pub(in crate::cli) async fn run(self) -> anyhow::Result<()> {
         match self {
-            TokenCommand::List { common } => list(CliContext::open(*common).await?).await,
-            TokenCommand::Create { new, common } => create(CliContext::open(*common).await?, new).await,
-            TokenCommand::Revoke { id, common } => revoke(CliContext::open(*common).await?, id).await,
+            TokenCommand::List { common } => list(CommandTarget::open(*common).await?).await,
+            TokenCommand::Create { new, common } => create(CommandTarget::open(*common).await?, &new).await,
+            TokenCommand::Revoke { id, common } => revoke(CommandTarget::open(*common).await?, id).await,
             TokenCommand::Import { legacy, common } => {
                 import(CliContext::open(*common).await?, &legacy).await
             }
@@ -111,7 +114,15 @@ fn days(text: &str) -> Result<u32, String> {
     number.parse().map_err(|_| "must be a number of days, such as 30 or 30d".to_owned())
 }
 
-async fn list(context: CliContext) -> anyhow::Result<()> {
+async fn list(target: CommandTarget) -> anyhow::Result<()> {
+    let items = match &target {
+        CommandTarget::Database(context) => list_in_database(context).await?,
+        CommandTarget::Server(server) => remote::list(server).await?,
+    };
+    target.finish(COLUMNS, CommandOutput::List(items)).await
+}
+
+async fn list_in_database(context: &CliContext) -> anyhow::Result<Vec<Value>> {
     let organization = context.organization().await?;
     let mut rows: Vec<TokenRow> = Vec::new();
     loop {
@@ -124,28 +135,42 @@ async fn list(context: CliContext) -> anyhow::Result<()> {
     }
     let mut items = Vec::with_capacity(rows.len());
     for row in &rows {
-        items.push(view(&context, row).await?);
+        items.push(view(context, row).await?);
     }
-    context.finish(COLUMNS, CommandOutput::List(items)).await
+    Ok(items)
 }
 
-async fn create(context: CliContext, new: New) -> anyhow::Result<()> {
+async fn create(target: CommandTarget, new: &New) -> anyhow::Result<()> {
+    let made = match &target {
+        CommandTarget::Database(context) => create_in_database(context, new).await?,
+        CommandTarget::Server(server) => remote::create(server, new).await?,
+    };
+    target.finish(&["id", "secret"], CommandOutput::One(made)).await
+}
+
+/// The body with which the API creates the token, from the ids of its repositories.
+fn body(new: &New, repositories: &[String], now: i64) -> Value {
+    let backing = new.service_key.as_ref().map(|kind| json!({"kind": kind, "id": repositories.first()}));
+    json!({
+        "name": new.name, "scope": new.scope, "format": new.format, "repositories": repositories,
+        "backing": backing, "expires_at": new.expires_in.map(|days| now + i64::from(days) * DAY_MS),
+    })
+}
+
+async fn create_in_database(context: &CliContext, new: &New) -> anyhow::Result<Value> {
     let organization = context.organization().await?;
-    let member = context.member(&organization, &new.member).await?;
-    let ids = repositories(&context, &organization, &new.repositories).await?;
+    let member = new.member.as_deref().context("name the owner of the token with --member")?;
+    let member = context.member(&organization, member).await?;
+    let ids = repositories(context, &organization, &new.repositories).await?;
     let named: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    let backing = new.service_key.map(|kind| json!({"kind": kind, "id": named.first()}));
     let now = now_ms();
-    let body = json!({
-        "name": new.name, "scope": new.scope, "format": new.format, "repositories": named, "backing": backing,
-        "expires_at": new.expires_in.map(|days| now + i64::from(days) * DAY_MS),
-    });
+    let body = body(new, &named, now);
     // The common token formats need no plugin, so plugins are not read for them: reading one may
     // require a compilation. If plugins cannot be read, only the common formats are accepted.
     let described = if tokens::is_always_there(&new.format) {
         Vec::new()
     } else {
-        formats(&context, &new.format).await.unwrap_or_default()
+        formats(context, &new.format).await.unwrap_or_default()
     };
     let own: Vec<String> =
         described.into_iter().filter(|format| format.own_tokens).map(|format| format.format).collect();
@@ -153,19 +178,25 @@ async fn create(context: CliContext, new: New) -> anyhow::Result<()> {
     let Minted { secret, sha256 } = identity::mint();
     let event = context.event(&organization, "create_token", &request.name);
     let row = context.store.create_token(organization.id, request.token(sha256, &member, ids), event).await?;
-    let item = with(view(&context, &row).await?, "secret", secret.reveal());
-    context.finish(&["id", "secret"], CommandOutput::One(item)).await
+    Ok(with(view(context, &row).await?, "secret", secret.reveal()))
 }
 
-async fn revoke(context: CliContext, id: TokenId) -> anyhow::Result<()> {
+async fn revoke(target: CommandTarget, id: TokenId) -> anyhow::Result<()> {
+    let revoked = match &target {
+        CommandTarget::Database(context) => revoke_in_database(context, id).await?,
+        CommandTarget::Server(server) => remote::revoke(server, id).await?,
+    };
+    target.finish(&["id", "state", "name"], CommandOutput::One(revoked)).await
+}
+
+async fn revoke_in_database(context: &CliContext, id: TokenId) -> anyhow::Result<Value> {
     let organization = context.organization().await?;
     let found = context.store.find_token(organization.id, id).await?;
     let row = found.with_context(|| format!("there is no token {id} in {}", organization.name))?;
     let event = context.event(&organization, "revoke_token", &row.name);
     context.store.revoke_token(organization.id, id, now_ms(), event).await?;
     let row = context.store.find_token(organization.id, id).await?.unwrap_or(row);
-    let item = view(&context, &row).await?;
-    context.finish(&["id", "state", "name"], CommandOutput::One(item)).await
+    view(context, &row).await
 }
 
 async fn purge(context: CliContext, older_than: u32) -> anyhow::Result<()> {
@@ -233,6 +264,7 @@ async fn legacy(
         backing_repository: None,
         repositories: repositories(context, organization, &names).await?,
         expires_at,
+        packages: None,
     })
 }
 

@@ -70,6 +70,9 @@ fn endpoint(operation: &Value, schemas: &Schemas<'_>, common: &Errors) -> String
         text.push_str(&format!("{}\n\n", prose(more)));
     }
     text.push_str(&format!("- Right: {}.\n", right(operation.get("x-right"))));
+    if let Some(scopes) = scopes(operation) {
+        text.push_str(&format!("- API token: {scopes}.\n"));
+    }
     if let Some(action) = operation.get("x-confirmation").and_then(Value::as_str) {
         text.push_str(&format!("- Confirmation: {}.\n", code(action)));
     }
@@ -100,6 +103,15 @@ fn right(right: Option<&Value>) -> String {
         }
         _ => "a session, and a right in the requested object".to_owned(),
     }
+}
+
+/// Scopes of API tokens that open an endpoint; `None` if it needs no credential.
+fn scopes(operation: &Value) -> Option<String> {
+    if operation.get("x-right").and_then(Value::as_str) == Some("anyone") {
+        return None;
+    }
+    let names: Vec<String> = list(operation, "x-scope").filter_map(Value::as_str).map(code).collect();
+    Some(if names.is_empty() { "none".to_owned() } else { format!("one of the scopes {}", names.join(", ")) })
 }
 
 fn body(operation: &Value, schemas: &Schemas<'_>) -> String {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use clap::{Arg, Args as _, Command};
 
 use crate::cli::SettingFlags;
+use crate::cli::remote::ServerFlags;
 
 use super::markdown::{cell, code, prose, table};
 
@@ -24,21 +25,49 @@ priority over the environment and the configuration file.
 
 ";
 
+const SERVER: &str = "\
+## Flags for a running server
+
+Commands that take these flags can call the [management API](api.md) of a running server, with an API token. Without
+`--server`, they work directly on the database of the settings. [Configuration as code](../guides/configuration-as-code.md)
+shows both.
+
+";
+
+/// Flags that many commands take, with their sentence in the description of a command.
+struct SharedFlags {
+    ids: BTreeSet<String>,
+    sentence: &'static str,
+}
+
+impl SharedFlags {
+    /// Returns the flags of a command that has no others, and their table.
+    fn of(mut command: Command, sentence: &'static str) -> (SharedFlags, String) {
+        // Only a built command can print its arguments.
+        command.build();
+        let own = || command.get_arguments().filter(|argument| argument.get_id() != "help");
+        let ids = own().map(|argument| argument.get_id().to_string()).collect();
+        (SharedFlags { ids, sentence }, rows(own()))
+    }
+
+    fn contains(&self, argument: &Arg) -> bool {
+        self.ids.contains(argument.get_id().as_str())
+    }
+}
+
 /// Makes the page of all commands.
 pub(super) fn page(mut program: Command) -> String {
     program.build();
-    let mut settings = SettingFlags::augment_args(Command::new("settings"));
-    // Only a built command can print its arguments.
-    settings.build();
-    let shared: BTreeSet<&str> = settings
-        .get_arguments()
-        .map(|argument| argument.get_id().as_str())
-        .filter(|id| *id != "help")
-        .collect();
-    let mut text = format!(
-        "{INTRO}{SETTINGS}{}",
-        rows(settings.get_arguments().filter(|argument| argument.get_id() != "help"))
+    let (settings, setting_rows) = SharedFlags::of(
+        SettingFlags::augment_args(Command::new("settings")),
+        "It also takes the [settings as flags](#settings-as-flags).\n\n",
     );
+    let (server, server_rows) = SharedFlags::of(
+        ServerFlags::augment_args(Command::new("server")),
+        "It also takes the [flags for a running server](#flags-for-a-running-server).\n\n",
+    );
+    let shared = [settings, server];
+    let mut text = format!("{INTRO}{SETTINGS}{setting_rows}{SERVER}{server_rows}");
     for command in program.get_subcommands_mut() {
         describe(command, "packhouse", 2, &shared, &mut text);
     }
@@ -46,7 +75,7 @@ pub(super) fn page(mut program: Command) -> String {
 }
 
 /// Adds a command, then its subcommands.
-fn describe(command: &mut Command, parent: &str, level: usize, shared: &BTreeSet<&str>, text: &mut String) {
+fn describe(command: &mut Command, parent: &str, level: usize, shared: &[SharedFlags], text: &mut String) {
     if command.is_hide_set() || command.get_name() == "help" {
         return;
     }
@@ -57,12 +86,11 @@ fn describe(command: &mut Command, parent: &str, level: usize, shared: &BTreeSet
     }
     text.push_str(&format!("```text\n{}\n```\n\n", usage(command)));
     let ids: BTreeSet<&str> = command.get_arguments().map(|argument| argument.get_id().as_str()).collect();
-    let takes_settings = shared.is_subset(&ids);
-    let is_own = |argument: &&Arg| !(takes_settings && shared.contains(argument.get_id().as_str()));
+    let takes = |flags: &&SharedFlags| flags.ids.iter().all(|id| ids.contains(id.as_str()));
+    let taken: Vec<&SharedFlags> = shared.iter().filter(takes).collect();
+    let is_own = |argument: &&Arg| !taken.iter().any(|flags| flags.contains(argument));
     text.push_str(&rows(command.get_arguments().filter(is_own)));
-    if takes_settings {
-        text.push_str("It also takes the [settings as flags](#settings-as-flags).\n\n");
-    }
+    taken.iter().for_each(|flags| text.push_str(flags.sentence));
     for command in command.get_subcommands_mut() {
         describe(command, &name, level + 1, shared, text);
     }

@@ -13,7 +13,7 @@ use std::path::Path;
 use anyhow::bail;
 use packhouse_config::{Config, ConfigErrors, Inputs};
 
-use super::print;
+use super::{health, print};
 
 /// Results of the checks, in the order in which they ran.
 #[derive(Default)]
@@ -92,7 +92,12 @@ pub(super) async fn run(inputs: &Inputs, program: &Path) -> anyhow::Result<()> {
 }
 
 async fn examine(config: &Config, findings: &mut Findings) {
-    let running = disk::examine(config, findings);
+    let on_data_folder = disk::examine(config, findings);
+    // With PostgreSQL and S3, a server may run on another data folder.
+    let running = on_data_folder || health::is_live(config).await;
+    if running && !on_data_folder {
+        findings.note(format!("a server is running at {} (api_listen)", config.api_listen));
+    }
     let current = storage::examine(config, findings).await;
     addresses::examine(config, running, findings).await;
     certificates::examine(config, current, findings).await;

@@ -1,7 +1,7 @@
 //! `packhouse plugins install`, `activate`, `rollback` and `pin`: change which components formats
 //! run, directly on the database, with or without a running server. Running servers apply a change
 //! within a second. The commands check no permissions, because the caller can read the database
-//! anyway.
+//! anyway. With `--server`, they call the API instead.
 
 use std::path::{Path, PathBuf};
 
@@ -17,13 +17,15 @@ use packhouse_config::Config;
 use serde_json::json;
 
 use super::events::events;
-use super::{distribution, locked};
-use crate::cli::accounts::{CliContext, CommandOutput, Common};
+use super::{distribution, locked, remote};
+use crate::cli::accounts::{CommandOutput, CommandTarget, Common};
 use crate::cli::opened::{open_app, open_app_with_store};
+use crate::cli::remote::{ServerFlags, text};
 use crate::cli::{SettingFlags, print, settings};
 
 /// Maximum size of a signature file, in bytes.
 const SIGNATURE_BYTES: u64 = 4 << 10;
+const PINNED: &[&str] = &["repository", "digest"];
 
 /// Arguments of `packhouse plugins activate`.
 #[derive(Debug, Args)]
@@ -38,6 +40,8 @@ pub(crate) struct Activate {
     /// Allow it to request more permissions than the active version
     #[arg(long)]
     accept_changes: bool,
+    #[command(flatten)]
+    server: Box<ServerFlags>,
     #[command(flatten)]
     settings: Box<SettingFlags>,
 }
@@ -68,25 +72,36 @@ pub(crate) struct Install {
     #[arg(long, value_name = "FILE", conflicts_with = "source")]
     locked: Option<PathBuf>,
     #[command(flatten)]
+    server: Box<ServerFlags>,
+    #[command(flatten)]
     settings: Box<SettingFlags>,
 }
 
 /// Installs a component, or the components of a lock file.
 pub(super) async fn install(arguments: Install) -> anyhow::Result<()> {
-    let Install { source, signature, locked: lock, settings: flags } = arguments;
+    let Install { source, signature, locked: lock, server, settings: flags } = arguments;
     if let Some(lock) = lock {
+        server.refuse()?;
         return locked::install(&lock, *flags).await;
     }
     let source = source.unwrap_or_default();
     let signature = signature.map(|file| read_signature(&file)).transpose()?;
     let fetched = source.starts_with(SCHEME);
     let bytes = if fetched { None } else { Some(Bytes::from(distribution::component(Path::new(&source))?)) };
+    if let Some(api) = server.connect(&flags)? {
+        return remote::install(&api, &source, bytes, signature.as_deref()).await;
+    }
     let app = open_app(settings(*flags)?).await?;
     let done = keep(&app, &source, bytes, signature.as_deref()).await;
     app.store.close().await;
     let (digest, new, changes) = done?;
+    report_install(&digest, new, &changes)
+}
+
+/// Prints the digest of an installed component, and what it requests beyond the active one.
+pub(super) fn report_install(digest: &str, new: bool, changes: &Changes) -> anyhow::Result<()> {
     print(&format!("{digest}\t{}", if new { "installed" } else { "already installed" }))?;
-    print_changes(&changes)
+    print_changes(changes)
 }
 
 async fn keep(
@@ -125,7 +140,12 @@ fn read_signature(file: &Path) -> anyhow::Result<String> {
 
 /// Makes a component the active one of its format.
 pub(super) async fn activate(arguments: Activate) -> anyhow::Result<()> {
-    let Activate { format, digest, expected, accept_changes, settings: flags } = arguments;
+    let Activate { format, digest, expected, accept_changes, server, settings: flags } = arguments;
+    if let Some(api) = server.connect(&flags)? {
+        let activation =
+            Activation { format: &format, digest: &digest, expected: expected.as_deref(), accept_changes };
+        return remote::activate(&api, &activation).await;
+    }
     let app = open_app(settings(*flags)?).await?;
     let runs = app
         .list_plugins()
@@ -140,7 +160,12 @@ pub(super) async fn activate(arguments: Activate) -> anyhow::Result<()> {
     let done = app.activate_plugin(&activation, |format| event("activate_plugin", format)).await;
     app.store.close().await;
     let done = done.context("nothing was changed (`--accept-changes` allows additional permissions)")?;
-    print(&format!("{format}\t{}\t{}", done.before.as_deref().unwrap_or("-"), done.digest))
+    report_activation(format, done.before.as_deref(), &done.digest)
+}
+
+/// Prints the previous and the new component of a format.
+pub(super) fn report_activation(format: &str, before: Option<&str>, digest: &str) -> anyhow::Result<()> {
+    print(&format!("{format}\t{}\t{digest}", before.unwrap_or("-")))
 }
 
 /// Makes the previous component of a format active again.
@@ -150,20 +175,28 @@ pub(super) async fn roll_back(format: &str, flags: SettingFlags) -> anyhow::Resu
     let done = app.roll_back_plugin(format, |format| event("roll_back_plugin", format)).await;
     app.store.close().await;
     let done = done?;
-    print(&format!("{format}\t{}\t{}", done.before.as_deref().unwrap_or("-"), done.digest))
+    report_activation(format, done.before.as_deref(), &done.digest)
 }
 
 /// Pins a repository to a component, or removes the pin.
 pub(super) async fn pin(arguments: Pin) -> anyhow::Result<()> {
     let Pin { repository, digest, common } = arguments;
-    let context = CliContext::open(*common).await?;
+    let pinned = json!({"repository": repository, "digest": digest});
+    let context = match CommandTarget::open(*common).await? {
+        CommandTarget::Database(context) => *context,
+        CommandTarget::Server(server) => {
+            let found = server.repository(&repository).await?;
+            let segments = ["repositories", text(&found, "id"), "plugin"];
+            server.api.put(&segments, &json!({"digest": digest})).await?;
+            return server.finish(PINNED, CommandOutput::One(pinned));
+        }
+    };
     let organization = context.organization().await?;
     let row = context.repository(&organization, &repository).await?;
     let app = open_app_with_store(context.config.clone(), context.store.clone()).await?;
     let event = context.event(&organization, "pin_plugin", &repository);
     app.pin_plugin(organization.id, row.id, digest.as_deref(), event).await?;
-    let pinned = json!({"repository": repository, "digest": digest});
-    context.finish(&["repository", "digest"], CommandOutput::One(pinned)).await
+    context.finish(PINNED, CommandOutput::One(pinned)).await
 }
 
 /// Prints a line for each component.

@@ -2,6 +2,7 @@
 //! to a lock file, and install exactly these components on another server. If one of them cannot be
 //! fetched or fails a check, none is installed.
 
+use crate::cli::json::Members as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::distribution;
 use super::events::events;
 use crate::cli::opened::open_app;
+use crate::cli::remote::{ApiClient, text};
 use crate::cli::{SettingFlags, print, settings};
 
 /// Version of the lock file format.
@@ -49,7 +51,24 @@ pub(super) async fn lock(out: Option<PathBuf>, flags: SettingFlags) -> anyhow::R
     let app = open_app(settings(flags)?).await?;
     let listed = app.list_plugins().await;
     app.store.close().await;
-    let mut plugins: Vec<Locked> = active(listed?).filter_map(locked).collect();
+    write(out, active(listed?).filter_map(locked).collect())
+}
+
+/// Writes the active component of every format of a server, through its API.
+pub(super) async fn lock_of_server(out: Option<PathBuf>, api: &ApiClient) -> anyhow::Result<()> {
+    let listed = api.list(&["plugins"]).await?;
+    let active = listed.iter().filter(|plugin| text(plugin, "state") == "active");
+    let locked = active.map(|plugin| Locked {
+        format: text(plugin, "format").to_owned(),
+        version: text(plugin, "version").to_owned(),
+        digest: text(plugin, "digest").to_owned(),
+        source: text(plugin, "source").to_owned(),
+        signed_by: plugin.at("signed_by").as_str().map(str::to_owned),
+    });
+    write(out, locked.collect())
+}
+
+fn write(out: Option<PathBuf>, mut plugins: Vec<Locked>) -> anyhow::Result<()> {
     plugins.sort_by(|one, other| one.format.cmp(&other.format));
     let text = format!("{HEAD}{}", toml::to_string(&Lock { version: VERSION, plugins })?);
     match out {

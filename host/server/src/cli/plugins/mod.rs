@@ -9,6 +9,7 @@ mod lifecycle;
 mod locked;
 mod project;
 mod record;
+mod remote;
 mod replay;
 mod tables;
 mod wire;
@@ -22,6 +23,7 @@ use anyhow::{Context, ensure};
 use clap::Subcommand;
 use packhouse_runtime::{Inspection, LoadError, PrecompiledComponent, Precompiler, component_files, inspect};
 
+use crate::cli::remote::ServerFlags;
 use crate::cli::{SettingFlags, print, program};
 use packhouse_config::Config;
 use packhouse_store::{Store, examine_database, known_schema};
@@ -30,6 +32,8 @@ use packhouse_store::{Store, examine_database, known_schema};
 pub(crate) enum PluginsCommand {
     /// List the components in the plugin folder and in the database, with their state
     List {
+        #[command(flatten)]
+        server: Box<ServerFlags>,
         #[command(flatten)]
         settings: Box<SettingFlags>,
     },
@@ -66,6 +70,8 @@ pub(crate) enum PluginsCommand {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
         #[command(flatten)]
+        server: Box<ServerFlags>,
+        #[command(flatten)]
         settings: Box<SettingFlags>,
     },
     /// Make a component the active one of its format, on every server
@@ -74,6 +80,8 @@ pub(crate) enum PluginsCommand {
     Rollback {
         /// Name of the format
         format: String,
+        #[command(flatten)]
+        server: Box<ServerFlags>,
         #[command(flatten)]
         settings: Box<SettingFlags>,
     },
@@ -136,7 +144,10 @@ pub(crate) enum PluginsCommand {
 
 pub(crate) async fn run(command: PluginsCommand) -> anyhow::Result<()> {
     match command {
-        PluginsCommand::List { settings } => list(*settings).await,
+        PluginsCommand::List { server, settings } => match server.connect(&settings)? {
+            Some(api) => remote::list(&api).await,
+            None => list(*settings).await,
+        },
         PluginsCommand::Check { file } => {
             let found = tokio::task::spawn_blocking(move || inspect(&file)).await??;
             print(&check::describe(&found))
@@ -151,9 +162,15 @@ pub(crate) async fn run(command: PluginsCommand) -> anyhow::Result<()> {
         PluginsCommand::Publish(arguments) => distribution::publish(arguments).await,
         PluginsCommand::Compile { settings } => compile(*settings).await,
         PluginsCommand::Precompile { into, plugins } => precompile(into, plugins).await,
-        PluginsCommand::Lock { out, settings } => locked::lock(out, *settings).await,
+        PluginsCommand::Lock { out, server, settings } => match server.connect(&settings)? {
+            Some(api) => locked::lock_of_server(out, &api).await,
+            None => locked::lock(out, *settings).await,
+        },
         PluginsCommand::Activate(arguments) => lifecycle::activate(arguments).await,
-        PluginsCommand::Rollback { format, settings } => lifecycle::roll_back(&format, *settings).await,
+        PluginsCommand::Rollback { format, server, settings } => match server.connect(&settings)? {
+            Some(api) => remote::roll_back(&api, &format).await,
+            None => lifecycle::roll_back(&format, *settings).await,
+        },
         PluginsCommand::Pin(arguments) => lifecycle::pin(arguments).await,
         PluginsCommand::Record(arguments) => record::record(arguments).await,
         PluginsCommand::Recordings(arguments) => record::recordings(arguments).await,

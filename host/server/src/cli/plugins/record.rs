@@ -1,5 +1,6 @@
 //! `packhouse plugins record` and `recordings`: ask servers to record calls of a repository's
-//! plugin, and read the recordings. Like `repo` and `token`, they work directly on the database.
+//! plugin, and read the recordings. Like `repo` and `token`, they work directly on the database or,
+//! with `--server`, through the API.
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -9,7 +10,8 @@ use packhouse_store::{
 };
 use serde_json::{Value, json};
 
-use crate::cli::accounts::{ACTOR, CliContext, CommandOutput, Common};
+use super::remote;
+use crate::cli::accounts::{ACTOR, CommandOutput, CommandTarget, Common};
 use crate::cli::print;
 
 #[derive(Debug, Args)]
@@ -47,7 +49,13 @@ const ALL: u32 = MAX_RECORDING_SETS * MAX_RECORDINGS;
 /// Starts recording calls. The servers of the database begin within two seconds.
 pub(super) async fn record(arguments: RecordArguments) -> anyhow::Result<()> {
     let RecordArguments { repository, count, only_failures, common } = arguments;
-    let context = CliContext::open(*common).await?;
+    let context = match CommandTarget::open(*common).await? {
+        CommandTarget::Database(context) => *context,
+        CommandTarget::Server(server) => {
+            let made = remote::record(&server, &repository, count, only_failures).await?;
+            return server.finish(SET, CommandOutput::One(made));
+        }
+    };
     let organization = context.organization().await?;
     let row = context.repository(&organization, &repository).await?;
     let new = NewRecordingSet {
@@ -67,7 +75,18 @@ pub(super) async fn record(arguments: RecordArguments) -> anyhow::Result<()> {
 /// Lists the recordings of a repository, or prints one.
 pub(super) async fn recordings(arguments: RecordingsArguments) -> anyhow::Result<()> {
     let RecordingsArguments { id, repository, common } = arguments;
-    let context = CliContext::open(*common).await?;
+    let context = match CommandTarget::open(*common).await? {
+        CommandTarget::Database(context) => *context,
+        CommandTarget::Server(server) => {
+            return match id {
+                Some(id) => print(&remote::recording(&server, &repository, &id).await?),
+                None => {
+                    let items = remote::recordings(&server, &repository).await?;
+                    server.finish(RECORDING, CommandOutput::List(items))
+                }
+            };
+        }
+    };
     let organization = context.organization().await?;
     let row = context.repository(&organization, &repository).await?;
     if let Some(id) = id {

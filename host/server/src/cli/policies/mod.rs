@@ -1,6 +1,8 @@
 //! `packhouse policies`: asks servers to record calls of policy components, lists recordings, and
-//! replays them in this process. Like `repo` and `token`, it works directly on the database.
+//! replays them in this process. Like `repo` and `token`, it works directly on the database or, with
+//! `--server`, through the API.
 
+mod remote;
 mod replay;
 
 use anyhow::{Context, bail};
@@ -12,7 +14,7 @@ use packhouse_store::{
 };
 use serde_json::{Value, json};
 
-use super::accounts::{ACTOR, CliContext, CommandOutput, Common};
+use super::accounts::{ACTOR, CliContext, CommandOutput, CommandTarget, Common};
 use super::print;
 
 #[derive(Debug, Subcommand)]
@@ -63,19 +65,30 @@ pub(super) async fn run(command: PoliciesCommand) -> anyhow::Result<()> {
 /// Makes every server of the database record calls from now on.
 async fn record(arguments: RecordArguments) -> anyhow::Result<()> {
     let RecordArguments { policy, count, common } = arguments;
-    let context = CliContext::open(*common).await?;
+    let target = CommandTarget::open(*common).await?;
+    let made = match &target {
+        CommandTarget::Database(context) => record_in_database(context, &policy, count).await?,
+        CommandTarget::Server(server) => remote::record(server, &policy, count).await?,
+    };
+    target.finish(RECORDED, CommandOutput::One(made)).await
+}
+
+async fn record_in_database(context: &CliContext, policy: &str, count: u32) -> anyhow::Result<Value> {
     let organization = context.organization().await?;
-    let rule = rule(&context, &organization, &policy).await?;
+    let rule = rule(context, &organization, policy).await?;
     let event = context.event(&organization, "record_policy_calls", &rule.name);
     let made = context.store.record_rule(organization.id, rule.id, count, ACTOR.to_owned(), event).await?;
     let made = made.with_context(|| format!("there are already {MAX_RECORDING_SETS} sets of recordings"))?;
-    context.finish(RECORDED, CommandOutput::One(recorded_view(&made))).await
+    Ok(recorded_view(&made))
 }
 
 /// Lists the recordings of a policy, or prints one.
 async fn recordings(arguments: RecordingsArguments) -> anyhow::Result<()> {
     let RecordingsArguments { id, policy, common } = arguments;
-    let context = CliContext::open(*common).await?;
+    let context = match CommandTarget::open(*common).await? {
+        CommandTarget::Database(context) => *context,
+        CommandTarget::Server(server) => return remote::recordings(&server, &policy, id).await,
+    };
     let organization = context.organization().await?;
     let rule = rule(&context, &organization, &policy).await?;
     if let Some(id) = id {
@@ -95,17 +108,24 @@ async fn recordings(arguments: RecordingsArguments) -> anyhow::Result<()> {
     context.finish(RECORDING, CommandOutput::List(items)).await
 }
 
+/// Returns the only one of the policies that were found by `named`. `id` returns the id of one.
+fn only<T>(found: Vec<T>, named: &str, id: impl Fn(&T) -> String, organization: &str) -> anyhow::Result<T> {
+    let mut found = found.into_iter();
+    match (found.next(), found.next()) {
+        (Some(rule), None) => Ok(rule),
+        (None, _) => bail!("there is no policy {named:?} in {organization}"),
+        (Some(one), Some(other)) => {
+            let (one, other) = (id(&one), id(&other));
+            bail!("{named:?} is the name of several policies: use an id, such as {one} or {other}")
+        }
+    }
+}
+
 /// Finds the policy with this id, or the only one with this name.
 async fn rule(context: &CliContext, organization: &OrganizationRow, named: &str) -> anyhow::Result<RuleRow> {
     let all = context.store.list_rules(organization.id, None, MAX_RULES).await?;
-    let mut found = all.into_iter().filter(|rule| rule.name == named || rule.id.to_string() == named);
-    match (found.next(), found.next()) {
-        (Some(rule), None) => Ok(rule),
-        (None, _) => bail!("there is no policy {named:?} in {}", organization.name),
-        (Some(one), Some(other)) => {
-            bail!("{named:?} is the name of several policies: use an id, such as {} or {}", one.id, other.id)
-        }
-    }
+    let found = all.into_iter().filter(|rule| rule.name == named || rule.id.to_string() == named);
+    only(found.collect(), named, |rule| rule.id.to_string(), &organization.name)
 }
 
 fn recorded_view(made: &RuleRecording) -> Value {

@@ -1,5 +1,6 @@
 use std::fmt;
 
+use crate::accounts::rows::texts::read_list;
 use crate::db::Columns;
 use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId, RepositoryId, TokenId};
@@ -54,6 +55,9 @@ pub struct TokenRow {
     pub last_used_at: Option<i64>,
     /// Access of a token minted for trusted publishers, as JSON.
     pub grants: Option<String>,
+    /// Patterns of the packages that the token may publish and delete; `None` for all. They do not
+    /// limit reads.
+    pub packages: Option<Vec<String>>,
 }
 
 impl fmt::Debug for TokenRow {
@@ -80,6 +84,7 @@ pub(crate) const TOKEN_COLUMNS: &[&str] = &[
     "created_at",
     "last_used_at",
     "grants",
+    "packages",
 ];
 
 /// Reads a token without its repositories, which are in a table of their own.
@@ -102,5 +107,6 @@ pub(crate) fn token(columns: &mut Columns<'_>) -> Result<TokenRow, StoreError> {
         created_at: columns.int("created_at")?,
         last_used_at: columns.opt_int("last_used_at")?,
         grants: columns.opt_text("grants")?,
+        packages: columns.opt_text("packages")?.map(|json| read_list(&json, "packages")).transpose()?,
     })
 }

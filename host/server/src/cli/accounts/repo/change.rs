@@ -3,13 +3,13 @@
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use packhouse_api::operations::repositories::{RepositoryChange, judge_change, leads_elsewhere};
-use packhouse_config::repository_settings::{self, Form};
+use packhouse_config::repository_settings::{self, Form, FormSetting};
 use packhouse_runtime::Description;
 use packhouse_store::{OrganizationRow, RepositoryRow};
 use serde_json::{Map, Value, json};
 
-use super::{COLUMNS, GROUP, all, formats, members_of, view};
-use crate::cli::accounts::{CliContext, CommandOutput, in_flags};
+use super::{COLUMNS, GROUP, all, formats, members_of, remote, view};
+use crate::cli::accounts::{CliContext, CommandOutput, CommandTarget, in_flags};
 
 /// Number of attempts to write a change while other processes change the same repository.
 const ATTEMPTS: usize = 10;
@@ -18,21 +18,21 @@ const ATTEMPTS: usize = 10;
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Changes {
     /// Name of the repository
-    name: String,
+    pub(super) name: String,
     /// Settings with their values; lists are comma-separated, and an empty value resets a setting
     /// to its default
     #[arg(value_name = "SETTING=VALUE")]
-    settings: Vec<String>,
+    pub(super) settings: Vec<String>,
     /// New upstream address (proxies only)
     #[arg(long, value_name = "URL")]
-    upstream: Option<String>,
+    pub(super) upstream: Option<String>,
 }
 
 /// Arguments of `packhouse repo members`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct MemberChanges {
     /// Name of the group
-    name: String,
+    pub(super) name: String,
     /// Replace all members with these, in this order
     #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with_all = ["add", "remove"])]
     set: Vec<String>,
@@ -45,67 +45,103 @@ pub(in crate::cli) struct MemberChanges {
 }
 
 /// Prints a repository with one line per field.
-pub(super) async fn show(context: CliContext, name: &str) -> anyhow::Result<()> {
+pub(super) async fn show(target: CommandTarget, name: &str) -> anyhow::Result<()> {
+    let item = match &target {
+        CommandTarget::Database(context) => details(context, name).await?,
+        CommandTarget::Server(server) => remote::show(server, name).await?,
+    };
+    target.finish(&[], CommandOutput::Fields(item)).await
+}
+
+/// Returns a repository with the names of its members and all effective settings.
+async fn details(context: &CliContext, name: &str) -> anyhow::Result<Value> {
     let organization = context.organization().await?;
     let row = context.repository(&organization, name).await?;
-    let description = description(&context, &row).await?;
+    let description = description(context, &row).await?;
     let mut item = view(&row);
     let settings = repository_settings::effective(&row.settings, row.public, Some(&description));
     if let Some(fields) = item.as_object_mut() {
-        fields.insert("members".to_owned(), json!(names(&context, &organization, &row).await?));
+        fields.insert("members".to_owned(), json!(names(context, &organization, &row).await?));
         fields.insert("settings".to_owned(), Value::Object(settings));
     }
-    context.finish(&[], CommandOutput::Fields(item)).await
+    Ok(item)
 }
 
 /// Changes settings or the upstream of a repository.
-pub(super) async fn set(context: CliContext, changes: Changes) -> anyhow::Result<()> {
-    let Changes { name, settings, upstream } = changes;
+pub(super) async fn set(target: CommandTarget, changes: &Changes) -> anyhow::Result<()> {
+    let name = &changes.name;
     ensure!(
-        !settings.is_empty() || upstream.is_some(),
+        !changes.settings.is_empty() || changes.upstream.is_some(),
         "name a setting to change, such as `packhouse repo set {name} offline=true`; `packhouse repo show {name}` lists the settings"
     );
+    let changed = match &target {
+        CommandTarget::Database(context) => set_in_database(context, changes).await?,
+        CommandTarget::Server(server) => remote::set(server, changes).await?,
+    };
+    target.finish(COLUMNS, CommandOutput::One(changed)).await
+}
+
+async fn set_in_database(context: &CliContext, changes: &Changes) -> anyhow::Result<Value> {
     let organization = context.organization().await?;
-    let row = context.repository(&organization, &name).await?;
-    let description = description(&context, &row).await?;
-    let settings = read(&settings, &description)?;
+    let row = context.repository(&organization, &changes.name).await?;
+    let description = description(context, &row).await?;
+    let settings = read(&changes.settings, &repository_settings::form_settings(Some(&description)))?;
     let change = RepositoryChange {
         settings: (!settings.is_empty()).then_some(Value::Object(settings)),
-        upstream: upstream.map(|url| json!({"url": url})),
+        upstream: changes.upstream.as_ref().map(|url| json!({"url": url})),
         members: None,
     };
-    let changed = write(&context, &organization, row, &change, &description).await?;
-    context.finish(COLUMNS, CommandOutput::One(view(&changed))).await
+    write(context, &organization, row, &change, &description).await.map(|changed| view(&changed))
 }
 
 /// Applies changes of a group's members, if any, and prints the members.
-pub(super) async fn members(context: CliContext, changes: MemberChanges) -> anyhow::Result<()> {
+pub(super) async fn members(target: CommandTarget, changes: &MemberChanges) -> anyhow::Result<()> {
+    let members = match &target {
+        CommandTarget::Database(context) => members_in_database(context, changes).await?,
+        CommandTarget::Server(server) => remote::members(server, changes).await?,
+    };
+    target.finish(COLUMNS, CommandOutput::Table(members)).await
+}
+
+async fn members_in_database(context: &CliContext, changes: &MemberChanges) -> anyhow::Result<Vec<Value>> {
     let organization = context.organization().await?;
     let mut row = context.repository(&organization, &changes.name).await?;
-    ensure!(row.kind == GROUP, "{} is a {} repository, and only groups have members", row.name, row.kind);
-    let MemberChanges { set, add, remove, .. } = &changes;
-    if !set.is_empty() || !add.is_empty() || !remove.is_empty() {
-        let members = if set.is_empty() {
-            let mut members = names(&context, &organization, &row).await?;
-            if let Some(absent) = remove.iter().find(|name| !members.contains(name)) {
-                bail!("{absent} is not a member of {}", row.name);
-            }
-            members.retain(|name| !remove.contains(name));
-            members.extend(add.iter().cloned());
-            members
-        } else {
-            set.clone()
-        };
-        let ids = members_of(&context, &organization, &members, &row.format).await?;
+    ensure_group(&row.name, &row.kind)?;
+    if let Some(members) = changes.applied_to(names(context, &organization, &row).await?)? {
+        let ids = members_of(context, &organization, &members, &row.format).await?;
         let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let change = RepositoryChange { members: Some(json!(ids)), ..RepositoryChange::default() };
-        let description = description(&context, &row).await?;
-        row = write(&context, &organization, row, &change, &description).await?;
+        let description = description(context, &row).await?;
+        row = write(context, &organization, row, &change, &description).await?;
     }
-    let all = all(&context, &organization).await?;
+    let all = all(context, &organization).await?;
     let members = row.members.iter().filter_map(|id| all.iter().find(|member| member.id == *id));
-    let members = members.map(view).collect();
-    context.finish(COLUMNS, CommandOutput::Table(members)).await
+    Ok(members.map(view).collect())
+}
+
+/// Fails for a repository that is not a group.
+pub(super) fn ensure_group(name: &str, kind: &str) -> anyhow::Result<()> {
+    ensure!(kind == GROUP, "{name} is a {kind} repository, and only groups have members");
+    Ok(())
+}
+
+impl MemberChanges {
+    /// Returns the new members of a group that has these, or `None` without a change.
+    pub(super) fn applied_to(&self, mut members: Vec<String>) -> anyhow::Result<Option<Vec<String>>> {
+        let MemberChanges { name, set, add, remove } = self;
+        if !set.is_empty() {
+            return Ok(Some(set.clone()));
+        }
+        if add.is_empty() && remove.is_empty() {
+            return Ok(None);
+        }
+        if let Some(absent) = remove.iter().find(|name| !members.contains(name)) {
+            bail!("{absent} is not a member of {name}");
+        }
+        members.retain(|name| !remove.contains(name));
+        members.extend(add.iter().cloned());
+        Ok(Some(members))
+    }
 }
 
 async fn description(context: &CliContext, row: &RepositoryRow) -> anyhow::Result<Description> {
@@ -147,9 +183,11 @@ async fn write(
     bail!("the repository {} is being changed by others; try again", row.name)
 }
 
-/// Parses `NAME=VALUE` settings from the command line.
-fn read(settings: &[String], description: &Description) -> anyhow::Result<Map<String, Value>> {
-    let known = repository_settings::form_settings(Some(description));
+/// Parses `NAME=VALUE` settings from the command line. `known` are all settings of the repository.
+pub(super) fn read(
+    settings: &[String],
+    known: &[(String, FormSetting)],
+) -> anyhow::Result<Map<String, Value>> {
     let mut read = Map::new();
     for setting in settings {
         let (name, text) = setting

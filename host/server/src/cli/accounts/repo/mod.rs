@@ -1,6 +1,7 @@
 //! `packhouse repo`: creates, lists, changes and deletes repositories of an organization.
 
 mod change;
+mod remote;
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
@@ -8,8 +9,9 @@ use packhouse_runtime::{Description, component_files, component_name};
 use packhouse_store::{OrganizationRow, RepositoryId, RepositoryRow};
 use serde_json::{Map, Value, json};
 
-use super::{CliContext, CommandOutput, Common, in_flags};
+use super::{CliContext, CommandOutput, CommandTarget, Common, in_flags};
 use crate::cli::compiled::{inspected, inspected_stored};
+use crate::cli::remote::text;
 use packhouse_api::repositories;
 
 const GROUP: &str = "group";
@@ -86,43 +88,56 @@ const COLUMNS: &[&str] = &["id", "name", "format", "kind"];
 impl RepoCommand {
     pub(in crate::cli) async fn run(self) -> anyhow::Result<()> {
         match self {
-            RepoCommand::Create { new, common } => create(CliContext::open(*common).await?, new).await,
-            RepoCommand::Show { name, common } => change::show(CliContext::open(*common).await?, &name).await,
+            RepoCommand::Create { new, common } => create(CommandTarget::open(*common).await?, &new).await,
+            RepoCommand::Show { name, common } => {
+                change::show(CommandTarget::open(*common).await?, &name).await
+            }
             RepoCommand::Set { changes, common } => {
-                change::set(CliContext::open(*common).await?, changes).await
+                change::set(CommandTarget::open(*common).await?, &changes).await
             }
             RepoCommand::Members { changes, common } => {
-                change::members(CliContext::open(*common).await?, changes).await
+                change::members(CommandTarget::open(*common).await?, &changes).await
             }
-            RepoCommand::List { common } => list(CliContext::open(*common).await?).await,
-            RepoCommand::Delete { name, common } => delete(CliContext::open(*common).await?, &name).await,
+            RepoCommand::List { common } => list(CommandTarget::open(*common).await?).await,
+            RepoCommand::Delete { name, common } => delete(CommandTarget::open(*common).await?, &name).await,
         }
     }
 }
 
-async fn create(context: CliContext, new: New) -> anyhow::Result<()> {
-    fit_kind(&new)?;
+async fn create(target: CommandTarget, new: &New) -> anyhow::Result<()> {
+    fit_kind(new)?;
+    let made = match &target {
+        CommandTarget::Database(context) => create_in_database(context, new).await?,
+        CommandTarget::Server(server) => remote::create(server, new).await?,
+    };
+    target.finish(COLUMNS, CommandOutput::One(made)).await
+}
+
+async fn create_in_database(context: &CliContext, new: &New) -> anyhow::Result<Value> {
     let organization = context.organization().await?;
-    let members = members_of(&context, &organization, &new.members, &new.format).await?;
+    let members = members_of(context, &organization, &new.members, &new.format).await?;
     let members: Vec<String> = members.iter().map(ToString::to_string).collect();
-    let mut body = json!({"name": new.name, "format": new.format, "kind": new.kind});
-    let fields = body.as_object_mut().context("an object")?;
-    let mut add = |name: &str, value: Value| fields.insert(name.to_owned(), value);
-    if let Some(url) = new.upstream {
-        add("upstream", json!({"url": url}));
-    }
-    if !members.is_empty() {
-        add("members", json!(members));
-    }
-    if new.public {
-        add("settings", Value::Object(Map::from_iter([("public".to_owned(), Value::Bool(true))])));
-    }
-    let formats = formats(&context, &new.format).await?;
+    let formats = formats(context, &new.format).await?;
+    let body = body(new, &members);
     let judged = repositories::from_json(&formats.iter().collect::<Vec<_>>(), body).map_err(in_flags)?;
     let event = context.event(&organization, "create_repository", &new.name);
     let made = context.store.create_repository(organization.id, judged, event).await?;
     let row = made.with_context(|| format!("there is already a repository {:?}", new.name))?;
-    context.finish(COLUMNS, CommandOutput::One(view(&row))).await
+    Ok(view(&row))
+}
+
+/// The body with which the API creates the repository. `members` are ids.
+fn body(new: &New, members: &[String]) -> Value {
+    let fields = [
+        ("name", Some(json!(new.name))),
+        ("format", Some(json!(new.format))),
+        ("kind", Some(json!(new.kind))),
+        ("upstream", new.upstream.as_ref().map(|url| json!({"url": url}))),
+        ("members", (!members.is_empty()).then(|| json!(members))),
+        ("settings", new.public.then(|| json!({"public": true}))),
+    ];
+    let fields = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Value::Object(fields.collect::<Map<String, Value>>())
 }
 
 /// Rejects flags that do not fit the kind of repository, and requires the flags that this kind
@@ -204,11 +219,15 @@ async fn of_folder(context: &CliContext, format: &str) -> anyhow::Result<Vec<Des
     Ok(formats)
 }
 
-async fn list(context: CliContext) -> anyhow::Result<()> {
-    let organization = context.organization().await?;
-    let mut rows = all(&context, &organization).await?;
-    rows.sort_by(|one, other| one.name.cmp(&other.name));
-    context.finish(COLUMNS, CommandOutput::Table(rows.iter().map(view).collect())).await
+async fn list(target: CommandTarget) -> anyhow::Result<()> {
+    let mut items: Vec<Value> = match &target {
+        CommandTarget::Database(context) => {
+            all(context, &context.organization().await?).await?.iter().map(view).collect()
+        }
+        CommandTarget::Server(server) => remote::list(server).await?,
+    };
+    items.sort_by(|one, other| text(one, "name").cmp(text(other, "name")));
+    target.finish(COLUMNS, CommandOutput::Table(items)).await
 }
 
 async fn all(context: &CliContext, organization: &OrganizationRow) -> anyhow::Result<Vec<RepositoryRow>> {
@@ -224,14 +243,22 @@ async fn all(context: &CliContext, organization: &OrganizationRow) -> anyhow::Re
     }
 }
 
-async fn delete(context: CliContext, name: &str) -> anyhow::Result<()> {
+async fn delete(target: CommandTarget, name: &str) -> anyhow::Result<()> {
+    let deleted = match &target {
+        CommandTarget::Database(context) => delete_in_database(context, name).await?,
+        CommandTarget::Server(server) => remote::delete(server, name).await?,
+    };
+    target.finish(COLUMNS, CommandOutput::One(deleted)).await
+}
+
+async fn delete_in_database(context: &CliContext, name: &str) -> anyhow::Result<Value> {
     let organization = context.organization().await?;
     let row = context.repository(&organization, name).await?;
     let groups = context.store.groups_of(organization.id, row.id).await?;
     ensure!(groups.is_empty(), "{name} is a member of a group; remove it from the group first");
     let event = context.event(&organization, "delete_repository", name);
     context.store.delete_repository(organization.id, row.id, event).await?;
-    context.finish(COLUMNS, CommandOutput::One(view(&row))).await
+    Ok(view(&row))
 }
 
 fn view(row: &RepositoryRow) -> Value {

@@ -1,5 +1,7 @@
 //! `/members`: members and their permissions, invitations and password reset codes.
 
+mod one;
+
 use std::sync::Arc;
 
 use maud::{Markup, html};
@@ -10,7 +12,7 @@ use packhouse_api::operations::confirmations::Action;
 use packhouse_api::operations::members::{self, OneTimeCode};
 use packhouse_identity::permissions::Permission::ManageMembers;
 use packhouse_identity::permissions::Permissions;
-use packhouse_store::{MemberId, MemberRow};
+use packhouse_store::{MemberId, MemberKind, MemberRow};
 use serde_json::json;
 
 use super::repositories::{ROWS, after};
@@ -18,6 +20,7 @@ use super::tokens::choices;
 use super::{Routes, permissions};
 use crate::confirm::{self, ConfirmationPrompt, ConfirmedOutcome};
 use crate::field::{Filled, Text};
+use crate::fields::Fields;
 use crate::frame::{self, Sheet};
 use crate::page_context::{PageContext, see_other};
 use crate::visit;
@@ -27,17 +30,34 @@ pub(super) fn routes() -> Routes {
     vec![("/members", visit::page(show).merge(visit::form(act)))]
 }
 
+/// Returns the name of a member for other members: the e-mail address, or the name of a service
+/// account.
+pub(super) fn display_name(row: &MemberRow) -> &str {
+    match row.kind {
+        MemberKind::Person => &row.email,
+        MemberKind::Service => &row.name,
+    }
+}
+
+/// Returns the address of the page of a member or a service account.
+pub(super) fn page_of(row: &MemberRow) -> String {
+    match row.kind {
+        MemberKind::Person => format!("/members?member={}", row.id),
+        MemberKind::Service => super::service_accounts::path(row.id),
+    }
+}
+
 async fn show(ctx: Arc<PageContext>) -> PageResult {
     if let Some(id) = ctx.query.get("member") {
-        return one_page(&ctx, id, None).await;
+        return one::page(&ctx, id, &ctx.form, None).await;
     }
     if confirm::returned_from_provider(&ctx) {
         return confirm::prompt_page(&ctx, &prompt(&ctx), &ctx.form, None).await;
     }
-    list(&ctx, None).await
+    list(&ctx, &ctx.form, None).await
 }
 
-async fn list(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
+async fn list(ctx: &PageContext, form: &Fields, wrong: Option<&ApiError>) -> PageResult {
     let page = PageRequest { limit: ROWS, after: after::<MemberId>(ctx)? };
     let listed = members::list(&ctx.actor, page).await?;
     let next = listed.rows.last().filter(|_| listed.more).map(|row| row.id.to_string());
@@ -45,14 +65,14 @@ async fn list(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
     let body = html! {
         ul.rows { @for row in &listed.rows { li { (one(ctx, row, manages)) } } }
         (parts::next_page_link("/members", &[], next.as_deref()))
-        @if manages { (new_form(ctx, wrong).await?) }
+        @if manages { (new_form(ctx, form, wrong).await?) }
     };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
     Ok(frame::page(ctx, Sheet { status, ..Sheet::of("Members") }, &body))
 }
 
 fn one(ctx: &PageContext, row: &MemberRow, manages: bool) -> Markup {
-    let held = Permissions::read(&row.permissions);
+    let effective = Permissions::of_member(row);
     let id = row.id.to_string();
     let own = row.id == ctx.actor.member().id;
     let change = html! { button type="submit" { "Change " (parts::isolated(&row.email)) } };
@@ -61,7 +81,8 @@ fn one(ctx: &PageContext, row: &MemberRow, manages: bool) -> Markup {
             div { (parts::isolated(&row.email)) @if own { " " span.soft { "(you)" } } }
             p.meta {
                 @if !row.name.is_empty() { span { (parts::isolated(&row.name)) } }
-                span { (permissions::in_short(&held)) }
+                @if !row.active { (parts::tag("suspended")) }
+                span { (permissions::in_short(&effective)) }
                 span { "since " (dates::time(row.created_at)) }
             }
         }
@@ -70,10 +91,10 @@ fn one(ctx: &PageContext, row: &MemberRow, manages: bool) -> Markup {
 }
 
 /// Builds the form that invites a member or, with `?new=member`, creates one with a password.
-async fn new_form(ctx: &PageContext, wrong: Option<&ApiError>) -> Result<Markup, ApiError> {
+async fn new_form(ctx: &PageContext, form: &Fields, wrong: Option<&ApiError>) -> Result<Markup, ApiError> {
     let choices = choices(ctx).await?;
-    let with_password = ctx.query.has("new") || ctx.form.text("do") == "create";
-    let filled = Filled::new(&ctx.form, wrong);
+    let with_password = ctx.query.has("new") || form.text("do") == "create";
+    let filled = Filled::new(form, wrong);
     let email = Text { label: "E-mail", name: "email", kind: "email", required: true, ..Text::default() };
     let name = Text {
         label: "Name",
@@ -110,75 +131,22 @@ async fn new_form(ctx: &PageContext, wrong: Option<&ApiError>) -> Result<Markup,
     })
 }
 
-async fn one_page(ctx: &PageContext, id: &str, wrong: Option<&ApiError>) -> PageResult {
-    let row = members::show(&ctx.actor, id).await?;
-    let choices = choices(ctx).await?;
-    let held = if ctx.form.text("do") == "permissions" {
-        ctx.form.clone()
-    } else {
-        permissions::fields(&Permissions::read(&row.permissions))
-    };
-    let filled = Filled::new(&held, wrong);
-    let reset = html! { button type="submit" { "Create password reset code" } };
-    let body = html! {
-        form.card method="post" action="/members" {
-            h2 { "Permissions" }
-            (parts::form_tokens(ctx))
-            (parts::hidden("do", "permissions"))
-            (parts::hidden("id", id))
-            (filled.with_error(html! { (permissions::section(ctx, &filled, &choices)) button.go type="submit" { "Save" } }))
-        }
-        div.card {
-            h2 { "Password" }
-            p { "The member can set a new password with the code within an hour. All sessions of the member end then." }
-            (parts::action_button(ctx, "/members", &[("do", "reset"), ("id", id)], &reset))
-        }
-        div.card.danger {
-            h2 { "Delete" }
-            p { "Ends all sessions of the member and revokes all tokens. Service keys that the member created keep working." }
-            (parts::two_step_button(ctx, "/members", &[("do", "delete"), ("id", id)], "Delete", ""))
-        }
-    };
-    let crumbs = html! { p.crumbs { a href="/members" { "Members" } } };
-    let status = wrong.map_or(http::StatusCode::OK, fault::status);
-    Ok(frame::page(ctx, Sheet { status, crumbs, ..Sheet::of(&row.email) }, &body))
-}
-
 async fn act(ctx: Arc<PageContext>) -> PageResult {
-    let id = ctx.form.text("id");
-    match ctx.form.text("do") {
-        "permissions" if ctx.form.has("filter") => one_page(&ctx, id, None).await,
-        "permissions" => match save(&ctx, id).await {
-            Ok(()) => Ok(see_other("/members?done=saved")),
-            Err(error) => one_page(&ctx, id, Some(&visit::form_error(&ctx, error)?)).await,
-        },
-        "reset" => match reset(&ctx, id).await {
-            Ok(ConfirmedOutcome::Done(code)) => {
-                confirm::finish(&ctx, code_page(&ctx, "Password reset code", "/password-resets/", &code))
-            }
-            Ok(ConfirmedOutcome::Prompt(page)) => Ok(page),
-            Err(error) => one_page(&ctx, id, Some(&visit::form_error(&ctx, error)?)).await,
-        },
-        "delete" => match members::remove(&ctx.actor, id).await {
-            Ok(()) => Ok(see_other("/members?done=deleted")),
-            Err(error) => one_page(&ctx, id, Some(&visit::form_error(&ctx, error)?)).await,
-        },
-        _ if ctx.form.has("filter") => list(&ctx, None).await,
-        "create" => match create(&ctx).await {
-            Ok(ConfirmedOutcome::Done(())) => confirm::finish(&ctx, see_other("/members?done=created")),
-            Ok(ConfirmedOutcome::Prompt(page)) => Ok(page),
-            Err(error) => list(&ctx, Some(&visit::form_error(&ctx, error)?)).await,
-        },
-        _ => match invite(&ctx).await {
-            Ok(code) => Ok(code_page(&ctx, "Invitation created", "/invitations/", &code)),
-            Err(error) => list(&ctx, Some(&visit::form_error(&ctx, error)?)).await,
-        },
+    let action = ctx.form.text("do");
+    if one::ACTIONS.contains(&action) {
+        return one::act(&ctx, action).await;
     }
-}
-
-async fn save(ctx: &PageContext, id: &str) -> Result<(), ApiError> {
-    let permissions_request = forms::permissions(json!({"permissions": permissions::body(&ctx.form)}))?;
-    members::set_permissions(&ctx.actor, id, &permissions_request).await.map(drop)
+    if permissions::is_incomplete(&ctx.form) {
+        return list(&ctx, &permissions::filled_in(&ctx.form), None).await;
+    }
+    let done = match action {
+        "create" => create(&ctx).await,
+        _ => invite(&ctx).await,
+    };
+    match done {
+        Ok(answer) => Ok(answer),
+        Err(error) => list(&ctx, &ctx.form, Some(&visit::form_error(&ctx, error)?)).await,
+    }
 }
 
 /// Returns the request for the confirmation that the submitted form needs.
@@ -187,6 +155,10 @@ fn prompt(ctx: &PageContext) -> ConfirmationPrompt<'static> {
         "reset" => (
             "Confirm the password reset code",
             html! { p { "The password reset code will be created after you confirm your identity." } },
+        ),
+        "factor" => (
+            "Confirm the removal of the second factor",
+            html! { p { "The second factor of the member will be removed after you confirm your identity." } },
         ),
         _ => {
             let email = parts::isolated(ctx.form.text("email"));
@@ -199,26 +171,25 @@ fn prompt(ctx: &PageContext) -> ConfirmationPrompt<'static> {
     ConfirmationPrompt { action: Action::ManageMembers, title, what }
 }
 
-async fn reset(ctx: &PageContext, id: &str) -> Result<ConfirmedOutcome<OneTimeCode>, ApiError> {
-    confirm::run(ctx, prompt(ctx), async |confirmation| members::reset(&ctx.actor, confirmation, id).await)
-        .await
-}
-
-async fn create(ctx: &PageContext) -> Result<ConfirmedOutcome<()>, ApiError> {
+async fn create(ctx: &PageContext) -> PageResult {
     let request = forms::member(json!({
         "email": ctx.form.text("email"), "name": ctx.form.text("name"),
         "password": ctx.form.get("member_password").unwrap_or_default(), "permissions": permissions::body(&ctx.form),
     }))?;
-    confirm::run(ctx, prompt(ctx), async |confirmation| {
+    let made = confirm::run(ctx, prompt(ctx), async |confirmation| {
         members::create(&ctx.actor, confirmation, request).await.map(drop)
-    })
-    .await
+    });
+    match made.await? {
+        ConfirmedOutcome::Done(()) => confirm::finish(ctx, see_other("/members?done=created")),
+        ConfirmedOutcome::Prompt(page) => Ok(page),
+    }
 }
 
-async fn invite(ctx: &PageContext) -> Result<OneTimeCode, ApiError> {
+async fn invite(ctx: &PageContext) -> PageResult {
     let body = json!({"email": ctx.form.text("email"), "permissions": permissions::body(&ctx.form)});
     let (email, permissions_request) = forms::invitation(body)?;
-    members::invite(&ctx.actor, email, &permissions_request).await
+    let code = members::invite(&ctx.actor, email, &permissions_request).await?;
+    Ok(code_page(ctx, "Invitation created", "/invitations/", &code))
 }
 
 /// Builds the page with the address that contains the code. The portal shows the code only once.
