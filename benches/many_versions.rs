@@ -13,7 +13,7 @@
 )]
 
 #[path = "../plugins/npm/tests/release.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "shared with tests that use more of this module")]
 mod release;
 #[path = "../plugins/python/tests/wheel.rs"]
 mod wheel;

@@ -22,7 +22,7 @@ mod options;
 mod publishes;
 mod reads;
 #[path = "../../plugins/npm/tests/release.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "shared with tests that use more of this module")]
 mod release;
 mod table;
 mod versions;

@@ -176,7 +176,7 @@ pub fn permissions(body: Value) -> Result<Permissions, ApiError> {
     bodies::permissions(shape::<SetPermissions>(body)?.permissions)
 }
 
-/// Reads a new team.
+/// Reads the body that creates a team.
 pub fn team(body: Value) -> Result<TeamRequest, ApiError> {
     shape::<CreateTeam>(body)?.request()
 }

@@ -42,7 +42,7 @@ const SESSION: &str = "session";
 /// Name of the security scheme of API tokens.
 const API_TOKEN: &str = "api_token";
 
-/// Adds the security schemes.
+/// Adds the security schemes of sessions and API tokens.
 struct Credentials;
 
 impl Modify for Credentials {

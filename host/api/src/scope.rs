@@ -22,7 +22,7 @@ pub enum ApiScope {
     Members,
     /// Repository tokens, service keys, access keys and trusted publishers.
     Tokens,
-    /// Policies and security advisories.
+    /// Policies, and security advisories about packages.
     Policies,
     Webhooks,
     /// The organization, its sign-in, its directory and the jobs of the server.

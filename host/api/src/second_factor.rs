@@ -84,7 +84,7 @@ pub(crate) struct ConfirmTotp {
     code: String,
 }
 
-/// Recovery codes.
+/// Recovery codes of the caller's second factor.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RecoveryCodesView {
     /// Each code replaces a code of the app once. They are shown only once.

@@ -1,4 +1,4 @@
-//! Service accounts: `/v1/service-accounts`.
+//! Endpoints for service accounts, below `/v1/service-accounts`.
 
 use axum::Json;
 use axum::response::IntoResponse;
@@ -32,7 +32,7 @@ pub(crate) fn endpoints() -> Vec<Described> {
 /// Maximum number of teams in a body.
 const MOST_TEAMS: usize = 1_000;
 
-/// A new service account.
+/// A service account to create, with its permissions.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateServiceAccount {
@@ -95,14 +95,14 @@ fn teams(ids: Vec<String>) -> Result<Vec<String>, ApiError> {
     Ok(ids)
 }
 
-/// A service account.
+/// A service account with its permissions and teams.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ServiceAccountView {
     id: String,
     name: String,
-    /// Its own permissions.
+    /// The account's own permissions, without those of teams.
     permissions: Permissions,
-    /// Ids of its teams.
+    /// Ids of the teams whose permissions it has as well.
     teams: Vec<String>,
     /// Its own permissions together with those of all its teams.
     effective_permissions: Permissions,
@@ -142,7 +142,7 @@ async fn create(mut call: Call) -> HandlerResult {
     Ok((StatusCode::CREATED, Json(ServiceAccountView::from(account))).into_response())
 }
 
-/// Lists service accounts.
+/// Lists the organization's service accounts page by page.
 #[utoipa::path(get, path = "/v1/service-accounts", operation_id = "list_service_accounts",
     extensions(("x-right" = json!(Holds(ManageMembers))), ("x-scope" = json!(Family::Members))),
     params(("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
@@ -156,7 +156,7 @@ async fn list(call: Call) -> HandlerResult {
     Ok(Json(Page::of(listed, id, ServiceAccountView::from)).into_response())
 }
 
-/// Returns a service account.
+/// Returns a service account with its permissions and teams.
 #[utoipa::path(get, path = "/v1/service-accounts/{id}", operation_id = "show_service_account",
     extensions(("x-right" = json!(Holds(ManageMembers))), ("x-scope" = json!(Family::Members))),
     params(("id" = String, Path)),

@@ -85,7 +85,7 @@ pub(crate) struct Claims {
     auth_time: Option<f64>,
     #[serde(flatten)]
     pub(crate) user: User,
-    /// All further claims.
+    /// All claims that have no field of their own.
     #[serde(flatten)]
     pub(crate) other: Map<String, Value>,
 }

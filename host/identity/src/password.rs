@@ -14,8 +14,8 @@ use packhouse_config::Secret;
 
 use crate::boxed;
 
-/// Number of waiting checks for each check that runs: about 1.5 seconds of work. A longer queue
-/// would only make clients wait until they give up.
+/// Most checks that wait for each check that runs. A full queue takes about 1.5 seconds. A longer
+/// queue would only make clients wait until they give up.
 const WAITING: usize = 64;
 
 /// Hashes and checks passwords. At any time it computes at most one hash per processor.

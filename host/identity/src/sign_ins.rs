@@ -41,7 +41,7 @@ pub struct Attempt {
     pub factors: Factors,
 }
 
-/// Factors of a sign-in.
+/// Factors that decide about an attempt to sign in.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Factors {
     /// The password decides about the attempt.

@@ -19,7 +19,7 @@ const SECRET_BYTES: usize = 20;
 const STEP_MS: i64 = 30_000;
 /// Number of digits of a code.
 const DIGITS: usize = 6;
-/// Number of different codes.
+/// Number of different codes with so many digits.
 const CODES: u32 = 1_000_000;
 /// Number of recovery codes of a member.
 const RECOVERY_CODES: usize = 10;
@@ -84,7 +84,7 @@ impl TotpSecret {
         [present, present - 1, present + 1].into_iter().find(|step| self.matches(*step, code))
     }
 
-    /// Compares in constant time.
+    /// Compares the code with that of the step, in constant time.
     fn matches(&self, step: i64, code: &str) -> bool {
         self.code_at(step).is_some_and(|right| bool::from(right.as_bytes().ct_eq(code.as_bytes())))
     }

@@ -23,7 +23,7 @@ pub(crate) struct SignIn<'a> {
     pub peer: IpAddr,
 }
 
-/// Result of a sign-in.
+/// Result of a check of e-mail address and password.
 pub(crate) enum PasswordOutcome {
     Right(Box<MemberRow>),
     /// The password is right. But it needs a second factor, and a package client cannot send its

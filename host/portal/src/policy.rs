@@ -39,8 +39,8 @@ pub(crate) fn may_change(app: &App, path: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Returns whether a member who must set up a second factor first may see this page, or may send its
-/// form: to see the account, to set one up, and to sign out.
+/// Returns whether a member who must set up a second factor first may see this page, or may send
+/// its form: to see the account, to set one up, and to sign out.
 pub(crate) fn works_without_second_factor(path: &str, sends: bool) -> bool {
     matches!(path, SECOND_FACTOR | "/sign-out") || (path == "/account" && !sends)
 }

@@ -35,7 +35,6 @@ pub struct PackageLimit {
 pub struct PackageRefusal {
     /// The first limit that excludes the packages.
     pub kind: LimitKind,
-    /// Action of the request.
     pub action: Action,
     /// Packages of the request or of the commit. Empty if it names none.
     pub packages: Vec<String>,
@@ -47,7 +46,6 @@ pub struct PackageBounds {
     pub limits: Arc<[PackageLimit]>,
     /// Rule for equal spellings of names.
     pub folding: Folding,
-    /// Action of the request.
     pub action: Action,
     /// True if the request named its package, and that package is allowed. Then a commit need not
     /// name any package, as with a layer of an image.

@@ -21,9 +21,9 @@ pub(super) enum ScanEvent {
 #[derive(Default)]
 pub(super) struct Position {
     depth: usize,
-    /// For each of the first levels: true if the level is an object, and the key of its current
-    /// member.
+    /// For each of the first levels: true if the level is an object.
     objects: [bool; LEVELS + 1],
+    /// For each of the first levels: the beginning of the key of the current member.
     keys: [Vec<u8>; LEVELS + 1],
     expects_key: bool,
     string: Option<StringState>,

@@ -11,7 +11,7 @@
 use anyhow::bail;
 use clap::Parser;
 use packhouse_chaos::faults::Fault;
-use packhouse_chaos::round::{FinishedRound, Plan};
+use packhouse_chaos::round::{Plan, RoundStage};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -63,7 +63,7 @@ fn main() -> anyhow::Result<()> {
         eprintln!("seed {seed}, {servers} servers, {time:?}");
         let hold = Duration::from_millis(arguments.hold_ms);
         let plan = Plan { seed, servers, faults: faults.clone(), rounds: 0, time, hold, rolling: 2 };
-        let mut stage = FinishedRound::start(servers).map_err(anyhow::Error::msg)?;
+        let mut stage = RoundStage::start(servers).map_err(anyhow::Error::msg)?;
         let report = stage.play(&plan, |_, _, _, _| ());
         println!("{}", report.text());
         if let Some(path) = &arguments.history {

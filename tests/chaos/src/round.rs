@@ -36,9 +36,10 @@ pub struct Plan {
     pub rolling: usize,
 }
 
-/// A finished round whose cluster still runs.
+/// A round's cluster, addresses, repositories and history. They exist before the round is played,
+/// and remain after it.
 #[derive(Debug)]
-pub struct FinishedRound {
+pub struct RoundStage {
     /// The cluster.
     pub cluster: Cluster,
     /// Its addresses.
@@ -49,7 +50,7 @@ pub struct FinishedRound {
     pub history: History,
 }
 
-impl FinishedRound {
+impl RoundStage {
     /// Starts all parts.
     pub fn start(servers: usize) -> Result<Self, String> {
         let cluster = Cluster::start(servers)?;

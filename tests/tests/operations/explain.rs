@@ -152,17 +152,18 @@ fn a_service_account_and_a_service_key_are_explained() {
 fn others_are_explained_only_to_managers_of_members() {
     let server = Server::start();
     let owner = Api::sign_in(&server);
-    let (seen, hidden) = (owner.create_maven("seen", &json!({})), owner.create_maven("hidden", &json!({})));
-    member(&owner, DEV, &entry(&seen, &["read", "publish", "delete"]));
+    let (visible, hidden) =
+        (owner.create_maven("visible", &json!({})), owner.create_maven("hidden", &json!({})));
+    member(&owner, DEV, &entry(&visible, &["read", "publish", "delete"]));
     let other = member(&owner, "other@example.com", &json!({}));
-    let token = owner.create_token(&[&seen], &["read"], None);
+    let token = owner.create_token(&[&visible], &["read"], None);
     let dev = Api::sign_in_as(&server, DEV, PASSWORD);
     let ask = |api: &Api, subject: &str, repository: &str| {
         api.call("GET", &path(subject, repository, "read", None))
     };
     let id = dev.call("GET", "/v1/me").expect(200).field("id");
     let own = format!("member={id}");
-    ask(&dev, &own, &seen).expect(200);
+    ask(&dev, &own, &visible).expect(200);
     for repository in [hidden.as_str(), "12345", "x"] {
         is(&ask(&dev, &own, repository), 404, "not_found");
     }
@@ -174,10 +175,10 @@ fn others_are_explained_only_to_managers_of_members() {
         "token=12345".to_owned(),
     ];
     for subject in &subjects {
-        is(&ask(&dev, subject, &seen), 403, "insufficient_permissions");
+        is(&ask(&dev, subject, &visible), 403, "insufficient_permissions");
     }
     for subject in ["member=12345", "member=nobody@example.com", "token=12345", "token=x"] {
-        is(&ask(&owner, subject, &seen), 404, "not_found");
+        is(&ask(&owner, subject, &visible), 404, "not_found");
     }
     let manages = json!({"organization": ["manage-members"]});
     member(&owner, "manager@example.com", &manages);
@@ -186,13 +187,13 @@ fn others_are_explained_only_to_managers_of_members() {
     for query in [
         String::new(),
         own.clone(),
-        format!("{own}&repository={seen}"),
-        format!("{own}&repository={seen}&action=write"),
-        format!("{own}&repository={seen}&action=read&package="),
-        format!("{own}&token=1&repository={seen}&action=read"),
-        format!("{own}&repository={seen}&action=read&version=1"),
+        format!("{own}&repository={visible}"),
+        format!("{own}&repository={visible}&action=write"),
+        format!("{own}&repository={visible}&action=read&package="),
+        format!("{own}&token=1&repository={visible}&action=read"),
+        format!("{own}&repository={visible}&action=read&version=1"),
     ] {
         is(&dev.call("GET", &format!("/v1/access/explain?{query}")), 400, "invalid_request");
     }
-    is(&Client::new(server.api()).get(&path(&own, &seen, "read", None)), 401, "not_signed_in");
+    is(&Client::new(server.api()).get(&path(&own, &visible, "read", None)), 401, "not_signed_in");
 }

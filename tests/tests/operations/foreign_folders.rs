@@ -20,7 +20,7 @@ const NOT_CACHED: &str = "cannot cache compiled plugins";
 /// Every command of the program except `serve`, each with valid arguments, in an order in which the
 /// commands succeed. Words in capitals stand for paths in the test's folder. `MISSING` is a path
 /// without a file. No server answers at port 1.
-const COMMANDS: [&str; 58] = [
+const COMMANDS: [&str; 64] = [
     "healthcheck --api-listen 127.0.0.1:1",
     "doctor",
     "migrate --check",
@@ -54,6 +54,7 @@ const COMMANDS: [&str; 58] = [
     "member set-password new@example.com",
     "member grant new@example.com --permission manage-members",
     "member list",
+    "member remove-second-factor new@example.com",
     "token create --name t --member owner@example.com --repository files --expires-in 1",
     "token list",
     "token revoke 1",
@@ -78,6 +79,11 @@ const COMMANDS: [&str; 58] = [
     "org move default --base-url http://packages.example.com",
     "org create other --base-url http://other.example.com",
     "org list",
+    "org show --org other",
+    "login http://127.0.0.1:1",
+    "logout http://127.0.0.1:1",
+    "apply --folder FOLDER --server http://127.0.0.1:1",
+    "export-config --server http://127.0.0.1:1",
     "migrate",
 ];
 

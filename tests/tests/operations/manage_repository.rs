@@ -126,7 +126,8 @@ fn a_manager_manages_service_keys_without_gaining_their_rights() {
     let listed = manager.call("GET", "/v1/tokens?backing=repo").expect(200).json();
     let ids: Vec<&Value> = listed["items"].as_array().unwrap().iter().map(|key| &key["id"]).collect();
     assert_eq!(ids, [&json!(writes), &json!(reads)]);
-    // The manager receives the secret of a new key, so that the key may do no more than the manager.
+    // The manager receives the secret of a new key, so that the key may do no more than the
+    // manager.
     create(&manager, &own, &["read"]).expect(201);
     is(&create(&manager, &own, &["read", "write"]), 403, "role_mismatch");
     rotate(&manager, &reads).expect(201);

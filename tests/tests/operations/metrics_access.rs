@@ -1,5 +1,5 @@
-//! Access to `/metrics` on the API's listener. Clients in the allowed networks have access, directly
-//! and through proxies, and API tokens that read and whose owner manages the server.
+//! Access to `/metrics` on the API's listener. Clients in the allowed networks have access,
+//! directly and through proxies, and API tokens that read and whose owner manages the server.
 
 use packhouse_tests::server::PASSWORD;
 use packhouse_tests::{Api, ApiToken, Client, Response, Server, server};

@@ -41,6 +41,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("member set-password EMAIL", "member set-password dev@example.com"),
     ("member grant EMAIL --owner", "member grant dev@example.com --owner"),
     ("org list", "org list"),
+    ("apply --schema", "apply --schema"),
     ("repo list", "repo list"),
     ("plugins precompile --into FOLDER", "plugins precompile --into code"),
     ("repo create NAME --format FORMAT", "repo create libs --format maven"),
@@ -55,7 +56,8 @@ const COMMANDS: &[(&str, &str)] = &[
     ("member create EMAIL --org NAME --owner", "member create other@example.com --org second --owner"),
 ];
 /// Commands in the text of the guides that other tests run. The other tests run fenced blocks,
-/// start a server, or are in `operator_commands`, `forged_backups` and `packaging`.
+/// start a server, or are in `operator_commands`, `forged_backups`, `packaging`, `remote_cli` and
+/// `second_factor`.
 const ELSEWHERE: &[&str] = &[
     "backup key",
     "plugins precompile --into compiled --plugins plugins",
@@ -73,10 +75,12 @@ const ELSEWHERE: &[&str] = &[
     "plugins rollback FORMAT",
     "plugins pin REPOSITORY DIGEST",
     "plugins replay FILE",
+    "logout URL",
+    "member remove-second-factor EMAIL",
 ];
 
-/// Guides whose commands run elsewhere: those of moving.md in `moving/page.rs`, those of policies in
-/// `plugins/policies/recordings.rs` and `plugins/authoring.rs`, with other names.
+/// Guides whose commands run elsewhere: those of moving.md in `moving/page.rs`, those of policies
+/// in `plugins/policies/recordings.rs` and `plugins/authoring.rs`, with other names.
 const OTHER_GUIDES: [&str; 3] = ["moving.md", "policies.md", "write-a-policy.md"];
 
 /// Returns the text of all guides that this test covers.

@@ -52,12 +52,12 @@ fn permissions_keep_their_patterns_and_invalid_ones_are_refused() {
     let given = json!({"repositories": [publish(&["a"]), publish(&["b"]),
         {"repository": repository, "actions": ["delete"], "packages": ["a"]},
         {"repository_name": "team-*", "actions": ["read", "manage"]}]});
-    let kept = json!({"organization": [], "repositories": [
+    let merged = json!({"organization": [], "repositories": [
         {"repository": repository, "actions": ["publish", "delete"], "packages": ["a"]}, publish(&["b"]),
         {"repository_name": "team-*", "actions": ["read", "manage"]}]});
     let dev = signed_in(&server, &given);
     let me = dev.call("GET", "/v1/me").expect(200).json();
-    assert_eq!((&me["permissions"], &me["effective_permissions"]), (&kept, &kept));
+    assert_eq!((&me["permissions"], &me["effective_permissions"]), (&merged, &merged));
     let path = format!("/v1/members/{}/permissions", me["id"].as_str().unwrap());
     for wrong in [
         json!({"actions": ["read"]}),
@@ -79,7 +79,7 @@ fn permissions_keep_their_patterns_and_invalid_ones_are_refused() {
 }
 
 #[test]
-fn nobody_grants_packages_that_they_do_not_hold() {
+fn a_grant_of_packages_that_the_actor_does_not_hold_is_refused() {
     let server = Server::start();
     let repository = Api::sign_in(&server).create_maven("lib", &json!({}));
     let mut held = limited(&repository, &["org.example:*", "lib"]);

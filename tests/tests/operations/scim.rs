@@ -24,7 +24,7 @@ impl Directory {
         Directory { server, owner, client }
     }
 
-    /// The same server for a directory with the token of a service account that only manages
+    /// Returns a client for a directory with the token of a service account that only manages
     /// members.
     fn with_few_rights(&self) -> Client {
         let permissions = json!({"organization": ["manage-members"], "repositories": []});

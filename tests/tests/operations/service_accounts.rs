@@ -110,7 +110,7 @@ fn a_program_acts_as_its_service_account() {
 }
 
 #[test]
-fn nobody_grants_a_service_account_more_than_they_hold() {
+fn a_service_account_with_more_than_the_actor_holds_is_refused() {
     let server = Server::start();
     let owner = Api::sign_in(&server);
     let repository = owner.create_maven("lib", &json!({}));

@@ -156,9 +156,9 @@ fn members_have_the_permissions_of_their_teams_from_the_next_request_on() {
     assert_eq!((&me["permissions"], &me["effective_permissions"]), (&own, &effective));
     assert_eq!((&me["teams"], &me["active"]), (&json!([{"id": id, "name": "Readers"}]), &json!(true)));
     assert_eq!(me["repositories"][0]["actions"], json!(["read", "publish"]));
-    let shown = api.call("GET", &format!("/v1/members/{dev}")).expect(200).json();
+    let by_owner = api.call("GET", &format!("/v1/members/{dev}")).expect(200).json();
     for field in ["permissions", "teams", "effective_permissions", "active"] {
-        assert_eq!(shown[field], me[field], "{field}");
+        assert_eq!(by_owner[field], me[field], "{field}");
     }
     let token = session.create_token(&[&maven.id], &["read"], None);
     let by_token = || server.anonymous().basic(DEV, &token.secret).get(&maven.path(FILE)).status;
@@ -180,7 +180,7 @@ fn members_have_the_permissions_of_their_teams_from_the_next_request_on() {
 }
 
 #[test]
-fn nobody_grants_more_through_a_team_than_they_hold() {
+fn a_team_with_more_than_the_actor_holds_is_refused() {
     let server = Server::start();
     let owner = Api::sign_in(&server);
     let (here, there) = (owner.create_maven("here", &json!({})), owner.create_maven("there", &json!({})));

@@ -124,7 +124,7 @@ fn a_team_is_created_filled_changed_and_deleted() {
 }
 
 #[test]
-fn permissions_are_saved_and_shown_as_a_matrix() {
+fn permissions_are_saved_and_listed_as_a_matrix() {
     let mut world = world();
     let (member, repository) = (world.member.clone(), world.repository.clone());
     let (member, lib) = (member.as_str(), repository.as_str());

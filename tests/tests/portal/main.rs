@@ -1,11 +1,11 @@
 //! The portal, sign-in, and the pages for people.
 
 #[path = "../../../plugins/npm/tests/release.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "shared with tests that use more of this module")]
 mod release;
 
 #[path = "../../../plugins/python/tests/wheel.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "shared with tests that use more of this module")]
 mod wheel;
 
 mod access_browser;

@@ -1,27 +1,27 @@
 //! The protocols of the formats, request by request: hosted repositories, proxies and groups.
 
 #[path = "../../../plugins/cargo/tests/a_crate.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "shared with tests that use more of this module")]
 mod a_crate;
 
 #[path = "../../../plugins/helm/tests/chart.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "shared with tests that use more of this module")]
 mod chart;
 
 #[path = "../../../plugins/rubygems/tests/gem.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "shared with tests that use more of this module")]
 mod gem;
 
 #[path = "../../../plugins/npm/tests/release.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "shared with tests that use more of this module")]
 mod release;
 
 #[path = "../../../plugins/python/tests/wheel.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "shared with tests that use more of this module")]
 mod wheel;
 
 #[path = "../../../plugins/composer/tests/zip.rs"]
-#[allow(dead_code, reason = "shared with tests that make more")]
+#[allow(dead_code, reason = "shared with tests that use more of this module")]
 mod zip;
 
 mod advisories;

@@ -20,13 +20,13 @@ struct LimitedRepository {
 }
 
 /// A server with these repositories.
-struct World {
+struct LimitedServer {
     server: Server,
     api: Api,
     repositories: Vec<LimitedRepository>,
 }
 
-impl World {
+impl LimitedServer {
     /// Starts a server with a repository of each of these formats.
     fn start(formats: &[&str]) -> Self {
         let server = Server::start();
@@ -100,7 +100,7 @@ fn has_code(case: &FormatCase, answer: &Response, code: &str) {
 
 /// Publishes the package within the pattern, and checks that nothing else is listed.
 #[track_caller]
-fn publishes_only_its_own(world: &World, repository: &LimitedRepository, client: &Client) {
+fn publishes_only_its_own(world: &LimitedServer, repository: &LimitedRepository, client: &Client) {
     let case = repository.case;
     let answer = (case.publish)(client, &repository.name, case.own);
     assert!(answer.status < 300, "{}: {} {}", case.format, answer.status, answer.text());
@@ -109,7 +109,7 @@ fn publishes_only_its_own(world: &World, repository: &LimitedRepository, client:
 
 #[test]
 fn a_password_publishes_only_the_packages_of_its_member_in_every_format() {
-    let world = World::of_all_formats();
+    let world = LimitedServer::of_all_formats();
     world.limited_member();
     let client = world.password_client();
     for repository in &world.repositories {
@@ -123,7 +123,7 @@ fn a_password_publishes_only_the_packages_of_its_member_in_every_format() {
 
 #[test]
 fn a_limited_token_publishes_only_its_packages_in_every_format() {
-    let world = World::of_all_formats();
+    let world = LimitedServer::of_all_formats();
     for repository in &world.repositories {
         let case = repository.case;
         let body = json!({
@@ -141,7 +141,7 @@ fn a_limited_token_publishes_only_its_packages_in_every_format() {
 
 #[test]
 fn a_token_of_a_limited_member_has_the_limits_of_its_owner_in_every_format() {
-    let world = World::of_all_formats();
+    let world = LimitedServer::of_all_formats();
     world.limited_member();
     let member = Api::sign_in_as(&world.server, EMAIL, PASSWORD);
     for repository in &world.repositories {

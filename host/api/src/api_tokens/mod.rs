@@ -1,4 +1,4 @@
-//! API tokens: `/v1/api-tokens`.
+//! Endpoints for API tokens, below `/v1/api-tokens`.
 
 mod request;
 mod view;

@@ -10,11 +10,11 @@ use crate::fields::{self, Field, given};
 use crate::operations::api_tokens::{ApiScope, ApiTokenOwner, ApiTokenRequest, within_lifetime};
 use crate::operations::confirmations::Action;
 
-/// A new API token.
+/// An API token to create for the caller or for a service account.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateApiToken {
-    /// 1 to 256 characters.
+    /// Name of 1 to 256 characters.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = String, required)]
     name: Field,

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::operations::api_tokens::{OwnedApiToken, state};
 
-/// An API token.
+/// An API token without its secret.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ApiTokenView {
     id: String,

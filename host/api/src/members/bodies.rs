@@ -38,7 +38,7 @@ impl CreateMember {
     }
 }
 
-/// Change of a member.
+/// Suspension or reactivation of a member.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangeMember {

@@ -13,7 +13,7 @@ pub(crate) struct MemberView {
     id: String,
     email: String,
     name: String,
-    /// The member's own permissions.
+    /// The member's own permissions, without those of teams.
     permissions: Permissions,
     /// False while the member is suspended.
     active: bool,

@@ -109,7 +109,6 @@ impl Actor {
         self.caller.member.organization
     }
 
-    /// Credential of the request.
     pub fn credential(&self) -> &CallerCredential {
         &self.caller.credential
     }

@@ -38,7 +38,7 @@ pub enum Action {
     ManagePlugins,
     /// POST /v1/webhooks.
     ManageWebhooks,
-    /// POST /v1/api-tokens.
+    /// Creating API tokens by POST /v1/api-tokens.
     CreateApiToken,
 }
 

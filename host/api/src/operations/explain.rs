@@ -15,7 +15,7 @@ use packhouse_wire::catalogue;
 use super::{Actor, members};
 use crate::error::ApiError;
 pub use grants::{AccessGrant, GrantKind};
-use target::Target;
+use target::AccessTarget;
 
 /// Question whether a member or a token may do something in a repository.
 #[derive(Clone, Copy, Debug)]
@@ -57,12 +57,12 @@ pub async fn explain(actor: &Actor, question: AccessQuestion<'_>) -> Result<Expl
     match question.subject {
         AccessSubject::Member(id) => {
             let member = member(actor, id).await?;
-            let target = Target::find(actor, question.repository).await?;
+            let target = AccessTarget::find(actor, question.repository).await?;
             of_member(actor, &target, &member, &question).await
         }
         AccessSubject::Token(id) => {
             let token = token(actor, id).await?;
-            let target = Target::find(actor, question.repository).await?;
+            let target = AccessTarget::find(actor, question.repository).await?;
             of_token(actor, &target, &token, &question).await
         }
     }
@@ -99,7 +99,7 @@ async fn token(actor: &Actor, id: &str) -> Result<TokenRow, ApiError> {
 
 async fn of_member(
     actor: &Actor,
-    target: &Target,
+    target: &AccessTarget,
     member: &MemberRow,
     question: &AccessQuestion<'_>,
 ) -> Result<Explanation, ApiError> {
@@ -115,7 +115,7 @@ async fn of_member(
 }
 
 fn denied_to_member(
-    target: &Target,
+    target: &AccessTarget,
     permissions: &Permissions,
     question: &AccessQuestion<'_>,
     now: i64,
@@ -134,7 +134,7 @@ fn denied_to_member(
 
 async fn of_token(
     actor: &Actor,
-    target: &Target,
+    target: &AccessTarget,
     token: &TokenRow,
     question: &AccessQuestion<'_>,
 ) -> Result<Explanation, ApiError> {
@@ -168,12 +168,12 @@ struct DecidedToken<'a> {
     /// Permissions of its owner; none if the owner's account no longer exists. `None` for a token
     /// without an owner.
     permissions: Option<Permissions>,
-    /// Grants of trusted publishers.
+    /// Grants of the trusted publishers that the token was issued for; `None` for other tokens.
     published: Option<Grants>,
 }
 
 impl DecidedToken<'_> {
-    fn denied(&self, target: &Target, question: &AccessQuestion<'_>, now: i64) -> Option<&'static str> {
+    fn denied(&self, target: &AccessTarget, question: &AccessQuestion<'_>, now: i64) -> Option<&'static str> {
         let Some(action) = access_action(question.action) else {
             return Some(catalogue::INSUFFICIENT_PERMISSIONS.code);
         };
@@ -186,7 +186,7 @@ impl DecidedToken<'_> {
         limits.find(|(held, _)| target.excludes(held, question.package)).map(|(_, code)| code)
     }
 
-    fn facts(&self, target: &Target) -> TokenFacts {
+    fn facts(&self, target: &AccessTarget) -> TokenFacts {
         let token = self.token;
         let (read, write) = match &self.published {
             Some(grants) => grants.scope(target.row.id),
@@ -207,7 +207,7 @@ impl DecidedToken<'_> {
     }
 
     /// Packages to which the token's writes are limited, each list with the code of its refusal.
-    fn limits(&self, target: &Target) -> Vec<(PackagePatterns, &'static str)> {
+    fn limits(&self, target: &AccessTarget) -> Vec<(PackagePatterns, &'static str)> {
         let (id, name) = (target.row.id, target.row.name.as_str());
         let mut limits = Vec::new();
         if let Some(grants) = &self.published {

@@ -61,7 +61,8 @@ impl PasswordHolder {
                 let check = second_factor::accept(origin, &member, row, code);
                 let outcome = sign_ins.second_factor(own, code, check).await?;
                 if outcome == CodeOutcome::Right {
-                    // The code is used up, so that a delay of the address cannot refuse it any more.
+                    // The code is used up, so that a delay of the address cannot refuse it any
+                    // more.
                     count_right().await?;
                 }
                 outcome

@@ -23,7 +23,7 @@ pub enum SecondFactorState {
     None,
     /// The member has begun to set one up and has not confirmed it. Sign-ins need no code yet.
     Unconfirmed,
-    /// Sign-ins need a code.
+    /// Sign-ins need a code of the app or a recovery code.
     Confirmed {
         /// Number of unused recovery codes.
         recovery_codes: usize,
@@ -32,7 +32,7 @@ pub enum SecondFactorState {
 
 /// Secret that an authenticator app needs.
 pub struct NewSecondFactor {
-    /// The secret in base32.
+    /// Secret of the app, in base32.
     pub secret: Secret,
     /// Address that contains the secret, for apps that read it as a link or a QR code.
     pub otpauth_url: Secret,
@@ -104,7 +104,8 @@ pub async fn confirm(actor: &Actor, code: &Secret) -> Result<Vec<Secret>, ApiErr
 }
 
 /// Removes the actor's own second factor, with password and code. 401 as for a sign-in, 404
-/// `not_found` if there is none, 409 `second_factor_required` if the organization requires one.
+/// `not_found` if the actor has none, 409 `second_factor_required` if the organization requires
+/// one.
 pub async fn remove(actor: &Actor, password: Secret, code: Option<&Secret>) -> Result<(), ApiError> {
     actor.judged_own();
     actor.needs_session()?;
@@ -128,7 +129,7 @@ pub(super) async fn check_removal_of_own(actor: &Actor) -> Result<(), ApiError> 
     Ok(())
 }
 
-/// Deletes the second factor of a member. 404 `not_found` if there is none.
+/// Deletes the second factor of a member. 404 `not_found` if the member has none.
 pub(super) async fn delete(actor: &Actor, member: &MemberRow) -> Result<(), ApiError> {
     let event = actor.event("remove_second_factor", member.email.clone());
     if actor.app.store.delete_totp(member.organization, member.id, Some(event)).await? {

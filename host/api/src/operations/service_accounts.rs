@@ -20,7 +20,7 @@ pub struct ServiceAccount {
 pub struct ServiceAccountRequest {
     pub name: String,
     pub permissions: Permissions,
-    /// Unchecked ids of teams.
+    /// Unchecked ids of the teams that it joins.
     pub teams: Vec<String>,
 }
 

@@ -120,8 +120,8 @@ async fn complete(
     }
 }
 
-/// Refuses a suspended member with 403 `member_suspended`, and counts the attempt for the audit log.
-/// Only the right password may reach this check.
+/// Refuses a suspended member with 403 `member_suspended`, and counts the attempt for the audit
+/// log. Only the right password may reach this check.
 pub(super) fn check_active(origin: &Origin, member: &MemberRow) -> Result<(), ApiError> {
     if member.active {
         return Ok(());

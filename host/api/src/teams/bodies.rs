@@ -20,7 +20,7 @@ const MAX_GROUPS: usize = 100;
 /// Maximum length of the name of an external group in characters.
 const MAX_GROUP: usize = 256;
 
-/// A new team.
+/// A team to create, without members.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateTeam {

@@ -45,7 +45,7 @@ async fn create(mut call: Call) -> HandlerResult {
     Ok((StatusCode::CREATED, Json(TeamView::from(row))).into_response())
 }
 
-/// Lists teams.
+/// Lists the organization's teams page by page.
 #[utoipa::path(get, path = "/v1/teams", operation_id = "list_teams",
     extensions(("x-right" = json!(Holds(ManageMembers))), ("x-scope" = json!(Family::Members))),
     params(("limit" = Option<u32>, Query, description = "Page size: 1 to 200, 50 by default"),
@@ -57,7 +57,7 @@ async fn list(call: Call) -> HandlerResult {
     Ok(Json(Page::of(listed, |row: &TeamRow| row.id.to_string(), TeamView::from)).into_response())
 }
 
-/// Returns a team.
+/// Returns a team with its permissions.
 #[utoipa::path(get, path = "/v1/teams/{id}", operation_id = "show_team",
     extensions(("x-right" = json!(Holds(ManageMembers))), ("x-scope" = json!(Family::Members))),
     params(("id" = String, Path)),

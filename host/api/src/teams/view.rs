@@ -5,7 +5,7 @@ use packhouse_store::{MemberKind, TeamMember, TeamRow};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A team.
+/// A team with its permissions.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct TeamView {
     id: String,
@@ -16,7 +16,7 @@ pub(crate) struct TeamView {
     permissions: Permissions,
     /// Groups of an identity provider, whose members join the team when they sign in.
     external_groups: Vec<String>,
-    /// Number of members.
+    /// Number of members, including service accounts.
     members: u64,
     created_at: i64,
 }

@@ -13,7 +13,8 @@ const MAX_PATTERN_CHARACTERS: usize = 256;
 impl Permissions {
     /// Checks the entries for repositories. The error is a sentence for the caller.
     pub fn check(&self) -> Result<(), String> {
-        let patterns: usize = self.repositories.iter().filter_map(|entry| entry.packages.as_ref()).map(Vec::len).sum();
+        let patterns: usize =
+            self.repositories.iter().filter_map(|entry| entry.packages.as_ref()).map(Vec::len).sum();
         if self.repositories.len() > MAX_ENTRIES || patterns > MAX_ENTRIES {
             return Err(format!(
                 "`repositories` may have at most {MAX_ENTRIES} entries, and at most {MAX_ENTRIES} patterns of \

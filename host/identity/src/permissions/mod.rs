@@ -22,9 +22,9 @@ use crate::access::Rights;
 pub enum Permission {
     /// Manage audit, SSO, formats, other members' tokens, and keys of the organization.
     ManageOwnerAccount,
-    /// Manage members and invitations.
+    /// Manage members, invitations, teams and service accounts.
     ManageMembers,
-    /// Manage repositories.
+    /// Create, change and delete repositories of the organization.
     ManageRepositories,
     /// Manage subscribers and their access keys.
     ManageSubscribers,
@@ -58,9 +58,9 @@ impl Permission {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RepositoryAction {
-    /// Fetch packages.
+    /// List and fetch packages, without changes.
     Read,
-    /// Publish packages.
+    /// Publish new packages and new versions.
     Publish,
     /// Delete packages.
     Delete,
@@ -112,10 +112,10 @@ impl RepositoryPermission {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Permissions {
-    /// Permissions in the organization.
+    /// Permissions that concern the whole organization; empty by default.
     #[serde(default)]
     pub organization: Vec<Permission>,
-    /// Permissions in repositories.
+    /// Permissions in repositories. Entries for one repository add up.
     #[serde(default)]
     pub repositories: Vec<RepositoryPermission>,
 }
@@ -284,7 +284,7 @@ fn add<T: PartialEq>(list: &mut Vec<T>, item: T) {
     }
 }
 
-/// Wildcard for every repository.
+/// Wildcard in an entry that stands for every repository.
 const ALL: &str = "*";
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::{RepositoryAction, RepositoryPermission};
 /// The packages for which a right is held.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum PackagePatterns {
-    /// Every package.
+    /// The right holds for every package.
     All,
     /// The packages whose names match one of these patterns. An empty list means no package.
     Only(Vec<String>),

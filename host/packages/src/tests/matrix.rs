@@ -68,7 +68,6 @@ pub(super) enum Standing {
     LostDelete,
     LostRead,
     OwnerGone,
-    /// The member is suspended.
     Suspended,
 }
 use Standing::*;

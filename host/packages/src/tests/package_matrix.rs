@@ -17,7 +17,7 @@ use packhouse_identity::access::{RepositoryKind, ResolvedCredential};
 
 /// The kind of a credential that writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Writer {
+enum WriterKind {
     /// A member who signed in with a password.
     Password,
     /// A token of a member.
@@ -37,7 +37,7 @@ const NAMES: [&str; 6] = ["acme-tool", "ACME__tool", "lib", "Lib", "acme", "othe
 
 #[derive(Clone, Copy, Debug)]
 struct LimitCase {
-    writer: Writer,
+    writer: WriterKind,
     /// Packages of the token, the key or the publisher.
     own: Limit,
     /// Packages that the member may publish.
@@ -49,7 +49,7 @@ struct LimitCase {
 
 fn cases() -> Vec<LimitCase> {
     let mut cases = Vec::new();
-    for writer in [Writer::Password, Writer::Token, Writer::ServiceKey, Writer::Publisher] {
+    for writer in [WriterKind::Password, WriterKind::Token, WriterKind::ServiceKey, WriterKind::Publisher] {
         for own in LIMITS {
             for publish in LIMITS {
                 for delete in LIMITS {
@@ -83,15 +83,15 @@ fn expected(case: &LimitCase, name: &str) -> Option<LimitKind> {
     let LimitCase { writer, own, publish, delete, action } = *case;
     let both = allows(publish, name) && allows(delete, name);
     match writer {
-        Writer::Password => {
+        WriterKind::Password => {
             let may = allows(if action == Action::Delete { delete } else { publish }, name);
             (!may).then_some(LimitKind::Credential)
         }
-        Writer::Publisher => (!allows(own, name)).then_some(LimitKind::Grant),
-        Writer::Token | Writer::ServiceKey if !allows(own, name) => Some(LimitKind::Credential),
+        WriterKind::Publisher => (!allows(own, name)).then_some(LimitKind::Grant),
+        WriterKind::Token | WriterKind::ServiceKey if !allows(own, name) => Some(LimitKind::Credential),
         // The loss of either right affects both actions of a token.
-        Writer::Token => (!both).then_some(LimitKind::Owner),
-        Writer::ServiceKey => None,
+        WriterKind::Token => (!both).then_some(LimitKind::Owner),
+        WriterKind::ServiceKey => None,
     }
 }
 
@@ -117,10 +117,10 @@ fn token_row(case: &LimitCase) -> TokenRow {
     let own = |patterns: &[&str]| patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
     let packages = case.own.map(own);
     let kind = match case.writer {
-        Writer::Token => CredentialKind::FullToken,
+        WriterKind::Token => CredentialKind::FullToken,
         _ => CredentialKind::OrganizationKey,
     };
-    if case.writer != Writer::Publisher {
+    if case.writer != WriterKind::Publisher {
         return TokenRow { packages, ..token(kind, Standing::Active) };
     }
     let granted: Value = json!(packages.unwrap_or_else(|| vec!["*".to_owned()]));
@@ -133,11 +133,11 @@ fn token_row(case: &LimitCase) -> TokenRow {
 fn principal(case: &LimitCase) -> Principal {
     let row = repository(TestFormat::Python, RepositoryKind::Hosted, false);
     let mut facts = LookUp { repository: Some(row), reaches: true, ..LookUp::default() };
-    if case.writer == Writer::Password {
+    if case.writer == WriterKind::Password {
         return identify::account(Arc::new(facts), owner(case));
     }
     facts.token = Some(token_row(case));
-    facts.owner = (case.writer == Writer::Token).then(|| Arc::new(owner(case)));
+    facts.owner = (case.writer == WriterKind::Token).then(|| Arc::new(owner(case)));
     let credential = PresentedCredential::Bearer(Secret::new("pkh_x"));
     identify::recognized(&Arc::new(facts), &credential).expect("a credential")
 }
@@ -182,7 +182,7 @@ fn every_credential_writes_only_the_packages_of_all_its_limits() {
 
 #[test]
 fn a_member_without_limits_has_none() {
-    for writer in [Writer::Password, Writer::Token, Writer::ServiceKey] {
+    for writer in [WriterKind::Password, WriterKind::Token, WriterKind::ServiceKey] {
         for action in [Action::Publish, Action::Delete] {
             let case = LimitCase { writer, own: None, publish: None, delete: None, action };
             let (principal, row) =
@@ -194,8 +194,13 @@ fn a_member_without_limits_has_none() {
 
 #[test]
 fn a_token_of_an_owner_who_is_gone_may_write_nothing() {
-    let case =
-        LimitCase { writer: Writer::Token, own: None, publish: None, delete: None, action: Action::Publish };
+    let case = LimitCase {
+        writer: WriterKind::Token,
+        own: None,
+        publish: None,
+        delete: None,
+        action: Action::Publish,
+    };
     let row = repository(TestFormat::Python, RepositoryKind::Hosted, false);
     let facts = LookUp {
         repository: Some(row.clone()),

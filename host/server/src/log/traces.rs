@@ -41,7 +41,8 @@ pub(super) fn provider(settings: &Tracing) -> anyhow::Result<SdkTracerProvider> 
         .build())
 }
 
-/// Builds a layer that records the spans of traces and plugin calls, and no log events.
+/// Builds a layer that records two kinds of spans, those with the target of the traces and those of
+/// plugin calls. It records no log events.
 pub(super) fn layer<S>(provider: &SdkTracerProvider) -> impl Layer<S> + use<S>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,

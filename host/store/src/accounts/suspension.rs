@@ -1,4 +1,4 @@
-//! Suspension of members.
+//! Suspension and reactivation of members.
 
 use crate::accounts::event::remember;
 use crate::accounts::last_owner::is_last_owner;

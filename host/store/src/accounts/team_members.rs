@@ -12,7 +12,7 @@ use crate::error::StoreError;
 use crate::ids::{MemberId, TeamId, now_ms};
 use crate::store::Store;
 
-/// Origin of a membership.
+/// Origin of a membership in a team.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MembershipSource {
     /// A person added the member.

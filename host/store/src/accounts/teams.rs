@@ -27,7 +27,7 @@ pub struct NewTeam {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TeamChange {
-    /// The changed team.
+    /// The team after the change.
     Done(Box<TeamRow>),
     /// Another team of the organization has the name. The call changed nothing.
     NameTaken,

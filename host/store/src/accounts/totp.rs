@@ -125,7 +125,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Deletes a member's second factor, confirmed or not. Returns false if there is none.
+    /// Deletes a member's second factor, confirmed or not. Returns false if the member has none.
     #[boxed]
     pub async fn delete_totp(
         &self,

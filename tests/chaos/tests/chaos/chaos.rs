@@ -16,7 +16,7 @@ use packhouse_chaos::history::{Event, Operation, Outcome, Way};
 use packhouse_chaos::load::{KnownVersion, Load};
 use packhouse_chaos::plant::PLANTS;
 use packhouse_chaos::report::Report;
-use packhouse_chaos::round::{FinishedRound, Plan};
+use packhouse_chaos::round::{Plan, RoundStage};
 use packhouse_chaos::tokens::Tokens;
 use packhouse_chaos::verify;
 use packhouse_tests::{Client, Request, long};
@@ -60,7 +60,7 @@ fn nothing_is_lost_and_the_checker_finds_planted_faults() {
         hold: Duration::from_millis(if long() { 3_000 } else { 1_000 }),
         rolling: 2,
     };
-    let mut stage = FinishedRound::start(plan.servers).unwrap();
+    let mut stage = RoundStage::start(plan.servers).unwrap();
     let report = stage.play(&plan, |cluster, load, tokens, report| {
         in_order(report);
         plant_in_the_history(report);
@@ -99,7 +99,7 @@ fn two_servers_are_enough() {
         hold: Duration::from_secs(3),
         rolling: 2,
     };
-    in_order(&FinishedRound::start(plan.servers).unwrap().play(&plan, |_, _, _, _| ()));
+    in_order(&RoundStage::start(plan.servers).unwrap().play(&plan, |_, _, _, _| ()));
 }
 
 /// Plants each fault in the history, and asserts that the checker finds it.

@@ -1,5 +1,5 @@
-//! Rules over versions: their number in each look-up, their exceptions, their components, and the
-//! data that previews read.
+//! Rules for versions: the number in each look-up that changes with the rules, the exceptions and
+//! components of rules, and the data that previews read.
 
 use packhouse_store::{
     AuditEvent, CatalogChange, Commit, Expectation, FactsPlace, NewException, NewPolicyComponent, NewRule,
@@ -127,7 +127,7 @@ async fn the_last_recordings_of_a_rule_stay_and_are_deleted_with_it(world: &Worl
     assert_eq!(
         store.forget_recordings().await.unwrap(),
         0,
-        "a set belongs to an existing rule, not to a repository"
+        "nothing is forgotten, because the rule of the set still exists"
     );
     let rows = store.rule_recordings(organization, rule.id, None, 10).await.unwrap();
     assert_eq!(rows.iter().map(|row| row.outcome.as_str()).collect::<Vec<_>>(), ["three", "two"]);

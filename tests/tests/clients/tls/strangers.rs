@@ -51,7 +51,7 @@ fn a_handshake_that_does_not_end_is_given_up() {
         assert!(start.elapsed() < Duration::from_secs(20));
     }
     assert!(handshakes(&server, "timeout") >= 2);
-    // Other clients can complete a handshake meanwhile.
+    // Afterwards, another client can still complete a handshake.
     curl(&authority, &[&format!("https://localhost:{}/", server.packages().port())]).success();
     assert!(handshakes(&server, "ok") >= 1);
 }

@@ -2,22 +2,22 @@
 //! credential's packages.
 
 use super::publishing::{FormatCase, jar};
-use super::{EMAIL, LimitedRepository, PASSWORD, World, is_refused};
+use super::{EMAIL, LimitedRepository, LimitedServer, PASSWORD, is_refused};
 use crate::chart;
 use packhouse_tests::images::{MANIFEST, digest, manifest};
 use packhouse_tests::{Client, Request, Response};
 use serde_json::json;
 
 /// A repository of one format that contains both packages of its case, and a limited member.
-struct Published {
-    world: World,
+struct PublishedCase {
+    world: LimitedServer,
     owner: Client,
     limited: Client,
 }
 
-impl Published {
+impl PublishedCase {
     fn of(format: &str) -> Self {
-        let world = World::start(&[format]);
+        let world = LimitedServer::start(&[format]);
         world.limited_member();
         let (owner, limited) = (world.owner_client(), world.password_client());
         let published = Self { world, owner, limited };
@@ -69,7 +69,7 @@ impl Published {
 
 #[test]
 fn mavens_files_metadata_and_folders_are_limited() {
-    let published = Published::of("maven");
+    let published = PublishedCase::of("maven");
     let (own, other) = (jar(published.case().own), jar(published.case().other));
     // Reads are not limited.
     published.call("GET", &other).expect(200);
@@ -109,7 +109,7 @@ fn mavens_files_metadata_and_folders_are_limited() {
 
 #[test]
 fn a_signature_of_another_chart_is_refused() {
-    let published = Published::of("helm");
+    let published = PublishedCase::of("helm");
     let sign = |name: &str| {
         let file = format!("{name}-1.0.0.tgz");
         let signature = chart::provenance(&file, &chart::chart(name, "1.0.0", ""));
@@ -127,7 +127,7 @@ fn a_signature_of_another_chart_is_refused() {
 
 #[test]
 fn npms_tags_deprecations_and_removals_are_limited() {
-    let published = Published::of("npm");
+    let published = PublishedCase::of("npm");
     published.refuses(published.put("-/package/@acme2%2flib/dist-tags/beta", "\"1.0.0\""), "publish");
     published.refuses(published.call("DELETE", "-/package/@acme2%2flib/dist-tags/latest"), "publish");
     let versions = json!({"1.0.0": {"name": "@acme2/lib", "version": "1.0.0", "deprecated": "old"}});
@@ -140,7 +140,7 @@ fn npms_tags_deprecations_and_removals_are_limited() {
 
 #[test]
 fn images_are_limited_by_manifest_tag_and_mount() {
-    let published = Published::of("docker");
+    let published = PublishedCase::of("docker");
     let name = &published.repository().name;
     let at = |rest: &str| format!("/v2/repositories/{name}/{rest}");
     let text = manifest(&[b"a layer"]);
@@ -179,7 +179,7 @@ fn images_are_limited_by_manifest_tag_and_mount() {
 
 #[test]
 fn deletions_and_states_are_limited_in_the_other_formats() {
-    let python = Published::of("python");
+    let python = PublishedCase::of("python");
     let file = "packages/other-lib/1.0.0/other_lib-1.0.0-py3-none-any.whl";
     python.refuses(python.call("DELETE", file), "delete");
     python.refuses(python.put("projects/other-lib/status", r#"{"status": "archived"}"#), "publish");
@@ -187,22 +187,22 @@ fn deletions_and_states_are_limited_in_the_other_formats() {
     python.put("projects/Acme.Lib/status", r#"{"status": "archived"}"#).expect(200);
     python.has_both();
 
-    let cargo = Published::of("cargo");
+    let cargo = PublishedCase::of("cargo");
     cargo.refuses(cargo.call("DELETE", "api/v1/crates/other-lib/1.0.0/yank"), "publish");
     cargo.call("DELETE", "api/v1/crates/acme_lib/1.0.0/yank").expect(200);
 
-    let gems = Published::of("rubygems");
+    let gems = PublishedCase::of("rubygems");
     let yank = |gem: &str| gems.call("DELETE", &format!("api/v1/gems/yank?gem_name={gem}&version=1.0.0"));
     gems.refuses(yank("other-lib"), "delete");
     gems.refuses(gems.call("DELETE", "gems/other-lib-1.0.0.gem"), "delete");
     yank("acme-lib").expect(200);
     gems.has_both();
 
-    let composer = Published::of("composer");
+    let composer = PublishedCase::of("composer");
     composer.refuses(composer.call("DELETE", "packages/other/lib/1.0.0"), "delete");
     composer.has_both();
 
-    let generic = Published::of("generic");
+    let generic = PublishedCase::of("generic");
     generic.refuses(generic.call("DELETE", "other/app/a.txt"), "delete");
     generic.refuses(generic.call("DELETE", "other/"), "delete");
     generic.has_both();

@@ -16,9 +16,9 @@ const SENSITIVE_LIFETIME_MS: i64 = 90 * DAY_MS;
 /// Owner of a new API token.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ApiTokenOwner {
-    /// The caller.
+    /// The caller owns the token.
     Me,
-    /// Service account with this unchecked id.
+    /// The service account with this unchecked id owns it.
     ServiceAccount(String),
 }
 

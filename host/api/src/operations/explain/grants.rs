@@ -6,7 +6,7 @@ use packhouse_identity::permissions::Permission::ManageRepositories;
 use packhouse_identity::permissions::{Permissions, RepositoryAction};
 use packhouse_store::{MemberKind, MemberRow, TeamRow, TokenRow};
 
-use super::target::Target;
+use super::target::AccessTarget;
 
 /// Grant of an action in a repository.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub enum GrantKind {
 }
 
 impl GrantKind {
-    /// Name in the API.
+    /// Returns the name in the API's JSON.
     pub fn name(self) -> &'static str {
         match self {
             GrantKind::Member => "member",
@@ -43,7 +43,7 @@ impl GrantKind {
     }
 }
 
-/// Object that has grants.
+/// Member, team, token or service account that has grants.
 #[derive(Clone, Copy)]
 struct Holder<'a> {
     kind: GrantKind,
@@ -65,7 +65,7 @@ impl Holder<'_> {
 
 /// Grants of an action to a member: its own, and those of its teams.
 pub(super) fn of_member(
-    target: &Target,
+    target: &AccessTarget,
     member: &MemberRow,
     teams: &[TeamRow],
     action: RepositoryAction,
@@ -85,7 +85,7 @@ pub(super) fn of_member(
 }
 
 fn of_permissions(
-    target: &Target,
+    target: &AccessTarget,
     holder: Holder<'_>,
     permissions: &Permissions,
     action: RepositoryAction,
@@ -106,7 +106,7 @@ fn of_permissions(
 /// Grant of an action to a token by its own scope. Grants of trusted publishers limit it to their
 /// packages.
 pub(super) fn of_token(
-    target: &Target,
+    target: &AccessTarget,
     token: &TokenRow,
     published: Option<&Grants>,
     action: RepositoryAction,

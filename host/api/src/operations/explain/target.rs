@@ -16,7 +16,7 @@ use packhouse_wire::catalogue;
 use crate::error::ApiError;
 use crate::operations::{Actor, loaded, repositories};
 
-pub(super) struct Target {
+pub(super) struct AccessTarget {
     pub(super) row: RepositoryRow,
     /// `None` if no plugin serves its format.
     plugin: Option<Arc<Plugin>>,
@@ -24,10 +24,10 @@ pub(super) struct Target {
     enabled: bool,
 }
 
-impl Target {
+impl AccessTarget {
     /// Finds a repository. An actor with manage-members may ask about all repositories, another
     /// actor about those that it may see; otherwise 404 `not_found`.
-    pub(super) async fn find(actor: &Actor, id: &str) -> Result<Target, ApiError> {
+    pub(super) async fn find(actor: &Actor, id: &str) -> Result<AccessTarget, ApiError> {
         let (store, organization) = (&actor.app.store, actor.organization());
         let row = if actor.permissions().holds(ManageMembers) {
             let id = id.parse::<RepositoryId>().map_err(|_| &catalogue::NOT_FOUND)?;
@@ -38,7 +38,7 @@ impl Target {
         let switched = store.formats_enabled(organization).await?;
         let switched = switched.into_iter().find(|(format, _)| *format == row.format).map(|(_, on)| on);
         let enabled = actor.app.enabled(&row.format, switched);
-        Ok(Target { plugin: loaded::plugin_of(&actor.app, &row)?, enabled, row })
+        Ok(AccessTarget { plugin: loaded::plugin_of(&actor.app, &row)?, enabled, row })
     }
 
     /// Returns the code with which a client's request is refused; `None` if it is allowed. It does

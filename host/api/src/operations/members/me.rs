@@ -20,7 +20,6 @@ pub struct Me {
     /// The actor's own permissions, including those that an owner of the first organization holds
     /// implicitly.
     pub permissions: Permissions,
-    /// Teams of the actor.
     pub teams: Vec<TeamRow>,
     /// Own permissions together with those of all teams.
     pub effective: Permissions,

@@ -58,7 +58,8 @@ pub async fn show(actor: &Actor) -> Result<SsoSettings, ApiError> {
 
 /// Sets how members of the organization sign in. The server contacts the provider only when a
 /// member signs in. 403 `role_mismatch` if a new member would hold more than the actor, or if
-/// another provider than before may sign in a member, or fill a team, that holds more than the actor.
+/// another provider than before may sign in a member, or fill a team, that holds more than the
+/// actor.
 pub async fn set(
     actor: &Actor,
     confirmation: &Confirmation,

@@ -19,7 +19,6 @@ const MAX_TEAMS: u64 = 1_000;
 /// Name of the feature in the refusal while a server of the previous version runs.
 const TEAMS: &str = "teams";
 
-/// New team.
 #[derive(Clone, Debug)]
 pub struct TeamRequest {
     pub name: String,
@@ -35,9 +34,9 @@ pub struct TeamRequest {
 pub struct TeamChangeRequest {
     pub name: Option<String>,
     pub description: Option<String>,
-    /// Complete new permissions.
+    /// Permissions that replace all earlier ones.
     pub permissions: Option<Permissions>,
-    /// Complete list of external groups.
+    /// External groups that replace all earlier ones.
     pub external_groups: Option<Vec<String>>,
 }
 

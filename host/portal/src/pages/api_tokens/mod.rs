@@ -1,4 +1,5 @@
-//! `/api-tokens`: the member's own API tokens and, with `manage-members`, those of service accounts.
+//! `/api-tokens`: the member's own API tokens and, with `manage-members`, those of service
+//! accounts.
 
 mod rotate;
 

@@ -1,6 +1,6 @@
 //! `packhouse policies`: asks servers to record calls of policy components, lists recordings, and
-//! replays them in this process. Like `repo` and `token`, it works directly on the database or, with
-//! `--server`, through the API.
+//! replays them in this process. Like `repo` and `token`, it works directly on the database or,
+//! with `--server`, through the API.
 
 mod remote;
 mod replay;

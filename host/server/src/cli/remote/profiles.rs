@@ -54,7 +54,7 @@ pub(super) fn store(address: String, profile: ServerProfile) -> anyhow::Result<P
     Ok(file)
 }
 
-/// Removes a login. Returns false if there is none.
+/// Removes the login at this address. Returns false if no login exists there.
 pub(super) fn forget(address: &str) -> anyhow::Result<bool> {
     let Some(file) = file() else { return Ok(false) };
     let mut profiles = read(&file)?;

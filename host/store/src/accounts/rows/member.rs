@@ -4,7 +4,6 @@ use crate::db::{Columns, columns_of};
 use crate::error::StoreError;
 use crate::ids::{MemberId, OrganizationId};
 
-/// Kind of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemberKind {
     /// A person, who signs in.

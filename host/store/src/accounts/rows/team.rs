@@ -17,7 +17,7 @@ pub struct TeamRow {
     pub external_groups: Vec<String>,
     /// Identifier that a SCIM client gave the team.
     pub external_id: Option<String>,
-    /// Number of members.
+    /// Number of members, including service accounts.
     pub members: u64,
     /// Time in ms since 1970.
     pub created_at: i64,
