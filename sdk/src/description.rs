@@ -106,6 +106,8 @@ pub struct Description {
     #[serde(skip_serializing_if = "Option::is_none")]
     open_requests: Option<Vec<String>>,
     settings: BTreeMap<String, Setting>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unused_settings: Vec<String>,
     limits: Limits,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     clients: Vec<Client>,
@@ -154,6 +156,7 @@ impl Description {
             trusted_publishing: None,
             open_requests: None,
             settings: BTreeMap::new(),
+            unused_settings: Vec::new(),
             limits: Limits::default(),
             clients: Vec::new(),
             install: Vec::new(),
@@ -403,6 +406,13 @@ impl Description {
     /// Adds a setting, named in `snake_case`.
     pub fn setting(mut self, name: impl Into<String>, setting: Setting) -> Self {
         self.settings.insert(name.into(), setting);
+        self
+    }
+
+    /// Names settings that repositories of every format have and that the plugin never reads, for
+    /// example `keep_untagged`. The portal then leaves them out.
+    pub fn unused_settings(mut self, names: &[&str]) -> Self {
+        self.unused_settings = owned(names);
         self
     }
 

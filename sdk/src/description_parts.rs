@@ -110,6 +110,12 @@ pub struct Setting {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     choices: Vec<String>,
     summary: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    title: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    repository_kinds: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'static str>,
 }
 
 impl Setting {
@@ -121,6 +127,16 @@ impl Setting {
     /// A non-negative integer.
     pub fn integer(default: u64, summary: impl Into<String>) -> Self {
         Self::new("integer", default.into(), summary)
+    }
+
+    /// A duration in seconds. The portal also offers minutes, hours and days.
+    pub fn seconds(default: u64, summary: impl Into<String>) -> Self {
+        Self { unit: Some("seconds"), ..Self::integer(default, summary) }
+    }
+
+    /// A size in bytes. The portal also offers MB, GB and TB.
+    pub fn bytes(default: u64, summary: impl Into<String>) -> Self {
+        Self { unit: Some("bytes"), ..Self::integer(default, summary) }
     }
 
     /// A text.
@@ -142,7 +158,28 @@ impl Setting {
         Self::new("list", Value::Array(Vec::new()), summary)
     }
 
+    /// Sets the label that people see. By default it is the name of the setting in words.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = title.into();
+        self
+    }
+
+    /// Sets the kinds of repository that the setting applies to: `hosted`, `proxy`, `group`. The
+    /// portal shows the setting only there. By default it applies to all kinds.
+    pub fn repository_kinds(mut self, kinds: &[&str]) -> Self {
+        self.repository_kinds = kinds.iter().map(ToString::to_string).collect();
+        self
+    }
+
     fn new(kind: &'static str, default: Value, summary: impl Into<String>) -> Self {
-        Self { kind, default, choices: Vec::new(), summary: summary.into() }
+        Self {
+            kind,
+            default,
+            choices: Vec::new(),
+            summary: summary.into(),
+            title: String::new(),
+            repository_kinds: Vec::new(),
+            unit: None,
+        }
     }
 }

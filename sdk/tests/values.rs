@@ -41,6 +41,8 @@ fn a_description_contains_what_was_set() {
         .claim(Claim::new("registry", "/v2/").challenge("repository:{subject}:{action}"))
         .setting("proof", Setting::choice(&["none", "all"], "Whether it is asked for"))
         .setting("days", Setting::integer(7, "How long"))
+        .setting("wait", Setting::seconds(60, "Time").title("Waiting time").repository_kinds(&["proxy"]))
+        .unused_settings(&["keep_untagged"])
         .sentence_as_reason()
         .sentence_clients(&["one/"], &SentencePlace::Reason)
         .sentence_clients(&["two/"], &SentencePlace::Header("two-notice".to_owned()))
@@ -61,7 +63,10 @@ fn a_description_contains_what_was_set() {
         "settings": {
             "proof": {"kind": "choice", "default": "none", "choices": ["none", "all"], "summary": "Whether it is asked for"},
             "days": {"kind": "integer", "default": 7, "summary": "How long"},
+            "wait": {"kind": "integer", "default": 60, "summary": "Time", "title": "Waiting time",
+                "repository_kinds": ["proxy"], "unit": "seconds"},
         },
+        "unused_settings": ["keep_untagged"],
     });
     for (field, value) in expected.as_object().unwrap() {
         assert_eq!(&found[field], value, "{field}");

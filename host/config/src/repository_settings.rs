@@ -4,11 +4,17 @@
 //! The database stores only values that were set explicitly. The API and plugins see all settings,
 //! with defaults for the rest.
 
+mod form;
+mod words;
+
 use packhouse_names::Folding;
-use packhouse_runtime::{Description, RepositoryView, SettingKind};
+use packhouse_runtime::{Description, RepositoryView, Setting, SettingKind};
 use packhouse_store::RepositoryRow;
 use serde_json::{Map, Value, json};
 use url::Url;
+
+pub use form::{Form, FormSetting, SettingGroup, form_settings, settings_of_kind};
+pub use words::choice_title;
 
 /// Settings that contain patterns of package names.
 const CLAIMED_NAMES: &str = "claimed_names";
@@ -75,63 +81,18 @@ fn own() -> Vec<(&'static str, Shape<'static>, Value)> {
 }
 
 fn declared(description: &Description) -> impl Iterator<Item = (&str, Shape<'_>, Value)> {
-    description.settings.iter().map(|(name, setting)| {
-        let shape = match setting.kind {
-            SettingKind::Boolean => Shape::Switch,
-            SettingKind::Integer => Shape::Seconds,
-            SettingKind::Text => Shape::Text,
-            SettingKind::Choice => Shape::Choice(setting.choices.iter().map(String::as_str).collect()),
-            SettingKind::List => Shape::List,
-        };
-        (name.as_str(), shape, setting.default.clone())
-    })
+    let settings = description.settings.iter();
+    settings.map(|(name, setting)| (name.as_str(), declared_shape(setting), setting.default.clone()))
 }
 
-/// Input element for a setting.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Form {
-    Switch,
-    Number,
-    /// One line of text, or empty.
-    Text,
-    /// Several lines of text, or empty.
-    Lines,
-    Choice(Vec<String>),
-    /// Texts, one on each line.
-    List,
-}
-
-/// A setting as an input of a form.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct FormSetting {
-    pub shape: Form,
-    /// Summary of one line for people; may be empty.
-    pub summary: String,
-}
-
-/// Returns every setting by its name: first the host's settings, then those that the format's
-/// plugin declares.
-pub fn form_settings(description: Option<&Description>) -> Vec<(String, FormSetting)> {
-    let form = |shape: Shape<'_>| match shape {
-        Shape::Switch => Form::Switch,
-        Shape::Seconds | Shape::Bytes => Form::Number,
-        Shape::Text => Form::Lines,
-        Shape::Address => Form::Text,
-        Shape::Choice(choices) => Form::Choice(choices.into_iter().map(str::to_owned).collect()),
-        Shape::List => Form::List,
-    };
-    let own = own().into_iter().map(|(name, shape, _)| {
-        (name.to_owned(), FormSetting { shape: form(shape), summary: String::new() })
-    });
-    let declared = description.into_iter().flat_map(|one| {
-        declared(one).map(move |(name, shape, _)| {
-            let summary = one.settings.get(name).map(|setting| setting.summary.clone()).unwrap_or_default();
-            (name.to_owned(), (shape, summary))
-        })
-    });
-    let declared =
-        declared.map(|(name, (shape, summary))| (name, FormSetting { shape: form(shape), summary }));
-    own.chain(declared).collect()
+fn declared_shape(setting: &Setting) -> Shape<'_> {
+    match setting.kind {
+        SettingKind::Boolean => Shape::Switch,
+        SettingKind::Integer => Shape::Seconds,
+        SettingKind::Text => Shape::Text,
+        SettingKind::Choice => Shape::Choice(setting.choices.iter().map(String::as_str).collect()),
+        SettingKind::List => Shape::List,
+    }
 }
 
 /// Checks the settings in a request: an object of known names with values of the right types. Null

@@ -80,3 +80,26 @@ if (kind) {
   kind.addEventListener("change", follow);
   follow();
 }
+
+// Moves to the page's search field when "/" is pressed outside of a field.
+const search = document.querySelector("input[type=search]");
+if (search) {
+  search.setAttribute("aria-keyshortcuts", "/");
+  if (search.placeholder) search.placeholder += " (press /)";
+  addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest("input, select, textarea")) return;
+    event.preventDefault();
+    search.focus();
+  });
+}
+
+// Remembers the client whose commands the reader chose last, for each format.
+for (const client of document.querySelectorAll("input[data-client]")) {
+  try {
+    if (localStorage.getItem(client.name) === client.dataset.client) client.checked = true;
+    client.addEventListener("change", () => localStorage.setItem(client.name, client.dataset.client));
+  } catch {
+    // The browser allows no storage.
+  }
+}

@@ -1,6 +1,8 @@
 //! Fields of forms, with their values and errors. The API's error sentence appears next to the
 //! field that it is about, or above the form if it concerns no single field.
 
+mod settings;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use maud::{Markup, html};
@@ -9,6 +11,8 @@ use packhouse_api::error::ApiError;
 use crate::dates::{self, DAY_MS};
 use crate::fields::Fields;
 use crate::parts;
+
+pub(crate) use settings::{Quantity, amount};
 
 /// Maximum number of checkboxes of a group that a page lists, unless more are chosen.
 const CHOICES: usize = 60;
@@ -74,9 +78,11 @@ impl<'a> Filled<'a> {
     /// Shows the error if it is about this field.
     fn wrong(&self, name: &str) -> Option<Markup> {
         let wrong = self.wrong?;
-        if self.error_placed.load(Ordering::Relaxed)
-            || fields_of(wrong.code()?.code).iter().all(|about| *about != name)
-        {
+        let code = wrong.code()?.code;
+        // The API's sentence about a setting names the setting.
+        let is_setting = code == "invalid_settings"
+            && name.strip_prefix("setting-").is_some_and(|key| wrong.message().contains(&format!("`{key}`")));
+        if self.error_placed.load(Ordering::Relaxed) || !(is_setting || fields_of(code).contains(&name)) {
             return None;
         }
         self.error_placed.store(true, Ordering::Relaxed);
@@ -119,27 +125,17 @@ impl<'a> Filled<'a> {
 
     /// A drop-down list to choose one option.
     pub(crate) fn select(&self, label: &str, name: &str, choices: &[Choice], first: &str) -> Markup {
-        let wrong = self.wrong(name);
-        let chosen = self.fields.get(name).unwrap_or(first);
-        let described = described(name, wrong.is_some(), false);
-        html! {
-            div.field {
-                label for=(name) { (label) }
-                @if let Some(wrong) = &wrong { (wrong) }
-                select id=(name) name=(name) aria-describedby=[described] data-kinds[name == "kind"] {
-                    @for choice in choices {
-                        option value=(choice.value) selected[choice.value == chosen] { (choice.label) }
-                    }
-                }
-            }
-        }
+        self.select_with_hint(label, name, choices, first, "")
     }
 
     pub(crate) fn check(&self, label: &str, name: &str, first: bool) -> Markup {
-        // A missing value means "not checked" only if the form was submitted.
-        let sent = self.fields.has("sent");
-        let checked = if sent { self.fields.has(name) } else { first };
+        let checked = self.is_checked(name, first);
         html! { label.check { input type="checkbox" name=(name) value="yes" checked[checked]; (label) } }
+    }
+
+    fn is_checked(&self, name: &str, first: bool) -> bool {
+        // A missing value means "not checked" only if the form was submitted.
+        if self.fields.has("sent") { self.fields.has(name) } else { first }
     }
 
     /// A group of checkboxes of one name. A long group has a filter and lists only the matching and

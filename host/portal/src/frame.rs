@@ -1,15 +1,12 @@
-//! Layout of every page: navigation, the signed-in member, and the security headers.
+//! Layout of every page: navigation, search, the signed-in member, and the security headers.
 
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
 use http::{HeaderValue, StatusCode};
 use maud::{DOCTYPE, Markup, html};
-use packhouse_identity::permissions::Permission::{
-    ManageMembers, ManageOwnerAccount, ManageRepositories, ManageServer, ManageSubscribers,
-};
-use packhouse_identity::permissions::RepositoryAction;
 
 use crate::assets::{ICON, SCRIPT, STYLE};
+use crate::navigation::{navigation, search_everywhere};
 use crate::page_context::PageContext;
 use crate::parts;
 
@@ -44,7 +41,7 @@ pub(crate) fn page(ctx: &PageContext, sheet: Sheet<'_>, content: &Markup) -> Res
         div.frame {
             header.top {
                 (brand())
-                nav aria-label="Main" { ul { @for (path, name) in navigation(ctx) { (navigation_item(&ctx.path, path, name)) } } }
+                (navigation(ctx))
                 div.me {
                     a href="/account" aria-current=[(ctx.path == "/account").then_some("page")] {
                         bdi { (ctx.actor.member().email) }
@@ -52,11 +49,15 @@ pub(crate) fn page(ctx: &PageContext, sheet: Sheet<'_>, content: &Markup) -> Res
                     form method="post" action="/sign-out" { (parts::csrf(&ctx.csrf)) button.plain type="submit" { "Sign out" } }
                 }
             }
-            main id="main" tabindex="-1" {
-                (sheet.crumbs)
-                div.head { h1 { bdi { (sheet.title) } } (sheet.beside) }
-                @if let Some(done) = done { p role="status" { (done) } }
-                (content)
+            div.sheet {
+                // The page of the search has its own field.
+                @if ctx.path != "/search" { (search_everywhere()) }
+                main id="main" tabindex="-1" {
+                    (sheet.crumbs)
+                    div.head { h1 { bdi { (sheet.title) } } (sheet.beside) }
+                    @if let Some(done) = done { p role="status" { (done) } }
+                    (content)
+                }
             }
         }
     };
@@ -77,39 +78,6 @@ pub(crate) fn guest_page(sheet: Sheet<'_>, content: &Markup) -> Response {
 
 fn brand() -> Markup {
     html! { a.brand href="/" { img src=(ICON.path) alt="" width="26" height="26"; "Packhouse" } }
-}
-
-/// Returns the pages in the navigation that the member can use.
-fn navigation(ctx: &PageContext) -> Vec<(&'static str, &'static str)> {
-    let owner = ctx.holds(ManageOwnerAccount);
-    let members = ctx.holds(ManageMembers);
-    let reads = |action: &RepositoryAction| *action == RepositoryAction::Read;
-    let writes = ctx.actor.permissions().repositories.iter().any(|one| !one.actions.iter().all(reads));
-    let all = [
-        (true, "/repositories", "Repositories"),
-        (true, "/search", "Search"),
-        (true, "/tokens", "Repository Tokens"),
-        (owner || writes, "/service-keys", "Service keys"),
-        (ctx.holds(ManageSubscribers), "/subscribers", "Subscribers"),
-        (ctx.holds(ManageSubscribers), "/subscriber-groups", "Subscriber groups"),
-        (true, "/api-tokens", "API tokens"),
-        (owner || members, "/members", "Members"),
-        (members, "/teams", "Teams"),
-        (members, "/service-accounts", "Service accounts"),
-        (true, "/access", "Access"),
-        (owner, "/formats", "Formats"),
-        (owner, "/audit", "Audit"),
-        (ctx.holds(ManageServer), "/jobs", "Jobs"),
-        (ctx.holds(ManageServer), "/backups", "Backups"),
-        (owner || ctx.holds(ManageRepositories), "/organization", "Organization"),
-        (owner, "/settings/sign-in", "Sign-in"),
-    ];
-    all.into_iter().filter(|(visible, ..)| *visible).map(|(_, path, name)| (path, name)).collect()
-}
-
-fn navigation_item(here: &str, path: &str, name: &str) -> Markup {
-    let below = here.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    html! { li { a href=(path) aria-current=[below.then_some("page")] { (name) } } }
 }
 
 /// Returns the message that a page shows after a form succeeded.

@@ -10,7 +10,7 @@
 //! - `guest`: the same for pages that need no session.
 //! - `form_dedup`: processes a form that is submitted twice only once.
 //! - `confirm`: asks the member for a fresh confirmation.
-//! - `frame`: the layout around every page.
+//! - `frame` and `navigation`: the layout around every page.
 //! - `parts`, `field` and `chart`: building blocks of pages.
 //! - `pages`: the pages, one file each.
 
@@ -25,6 +25,7 @@ mod fields;
 mod form_dedup;
 mod frame;
 mod guest;
+mod navigation;
 mod page_context;
 mod pages;
 mod parts;

@@ -152,6 +152,21 @@ pub(crate) fn version(repository: &str, package: &str, version: &str) -> String 
     format!("{}/versions/{}", self::package(repository, package), segment(version))
 }
 
+/// Says how many rows a list has, or how many of them this page shows if the list goes on.
+pub(crate) fn list_length(ctx: &PageContext, rows: usize, more: bool, one: &str, many: &str) -> Markup {
+    let noun = if rows == 1 { one } else { many };
+    html! {
+        p.soft.small {
+            @match (ctx.query.has("after"), more) {
+                (false, false) => { (rows) " " (noun) }
+                (false, true) => { "The first " (rows) " " (noun) "; more are on the next page" }
+                (true, true) => { "The next " (rows) " " (noun) "; more are on the next page" }
+                (true, false) => { "The last " (rows) " " (noun) }
+            }
+        }
+    }
+}
+
 /// Link to the next page of a list, if there is one.
 pub(crate) fn next_page_link(path: &str, query: &[(&str, &str)], next: Option<&str>) -> Markup {
     let Some(next) = next else { return Markup::default() };

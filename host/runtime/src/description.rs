@@ -31,7 +31,7 @@ pub(crate) use limits::MANIFEST;
 pub use limits::{DescriptionLimits, NamedLimit};
 pub use purl::PurlForm;
 pub use released::ErrorStyle;
-pub use setting::{Setting, SettingKind};
+pub use setting::{Setting, SettingKind, SettingUnit};
 pub use tags::TagKeys;
 pub use template::{fill, fill_members, fill_text};
 
@@ -150,6 +150,10 @@ pub struct Description {
     /// Settings of a repository of this format, by name.
     #[serde(default)]
     pub settings: BTreeMap<String, Setting>,
+    /// Settings of the host that the plugin never reads, such as `keep_untagged`. Forms leave them
+    /// out; the API still accepts them.
+    #[serde(default)]
+    pub unused_settings: Vec<String>,
     /// Bounds of what the format accepts.
     #[serde(default)]
     pub limits: DescriptionLimits,

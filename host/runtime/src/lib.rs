@@ -69,8 +69,8 @@ pub use description::{
     AuthorizationForm, Challenge, ChallengeParameter, ChallengeScheme, Claim, ClientSentence, ClientTemplate,
     CodeKind, Description, DescriptionLimits, ErrorFormat, ErrorStyle, ErrorTemplate, Exchange,
     ExchangeRefusal, ExchangeResult, InstallTemplate, NamedChallenge, NamedLimit, PlacedMembers, PurlForm,
-    Purpose, RefusalWords, SentencePlace, Setting, SettingKind, TagKeys, Template, TemplateValues,
-    TokenService, TrustedPublishing, excess_of, fill, fill_members, fill_text,
+    Purpose, RefusalWords, SentencePlace, Setting, SettingKind, SettingUnit, TagKeys, Template,
+    TemplateValues, TokenService, TrustedPublishing, excess_of, fill, fill_members, fill_text,
 };
 pub use engine::EngineOptions;
 pub use error::{CallError, LoadError};

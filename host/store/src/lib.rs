@@ -28,6 +28,7 @@ mod fetches;
 mod first_seen;
 mod fsck;
 mod gc;
+mod highlights;
 mod ids;
 mod leases;
 mod names;
@@ -88,13 +89,16 @@ pub use error::{DatabasePart, ExceededQuota, QuotaOf, StoreError, causes};
 pub use fetches::{Days, FetchedVersions};
 pub use fsck::{DatabaseFacts, examine_blobs, examine_database, known_schema};
 pub use gc::Collected;
+pub use highlights::{
+    HIGHLIGHTS, Highlight, HighlightedPackage, RankedRepository, RepositoryOrder, RepositoryTotals,
+};
 pub use ids::{
     AccessKeyId, ApiTokenId, AttestationId, CacheName, DeliveryId, ExceptionId, KeyOwnerId, MemberId,
     OrganizationId, PolicyId, PublisherId, RecordingId, RecordingSetId, RepositoryId, RuleId, RunId, TeamId,
     TokenId, TrashId, WebhookId, now_ms,
 };
 pub use names::PackageName;
-pub use packages::PackageSummary;
+pub use packages::{PackageNote, PackageSummary};
 pub use plugins::{
     ComponentRow, FormatChange, FormatPlugin, NewComponent, PLUGIN_HISTORY, PLUGIN_SPARES, PluginState,
 };

@@ -24,6 +24,20 @@ pub(crate) const SUMMARIES: [&str; 2] = [
       FROM requested",
 ];
 
+/// Summary and state of the version of each package that was published last, and the downloads of
+/// the package on the days for which the store retains them.
+pub(crate) const NOTES: [&str; 2] = [
+    "WITH requested (repository, name) AS (VALUES ",
+    ") SELECT requested.name, \
+        (SELECT v.summary FROM versions v WHERE v.repository = requested.repository AND v.name = requested.name \
+         ORDER BY COALESCE(v.published, v.shown_at) DESC, v.version DESC LIMIT 1) AS summary, \
+        (SELECT v.state FROM versions v WHERE v.repository = requested.repository AND v.name = requested.name \
+         ORDER BY COALESCE(v.published, v.shown_at) DESC, v.version DESC LIMIT 1) AS state, \
+        (SELECT CAST(COALESCE(SUM(a.downloads), 0) AS BIGINT) FROM activity a \
+         WHERE a.repository = requested.repository AND a.name = requested.name) AS downloads \
+      FROM requested",
+];
+
 /// Summary of a package in a list.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct PackageSummary {
@@ -35,6 +49,17 @@ pub struct PackageSummary {
     pub latest: Option<String>,
     /// Time of that publication, in ms since 1970.
     pub updated_at: Option<u64>,
+}
+
+/// Facts about a package that a table shows in addition to its [`PackageSummary`].
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct PackageNote {
+    /// Summary of one line of the version that was published last.
+    pub summary: String,
+    /// State of that version; empty if clients may use it.
+    pub state: String,
+    /// Downloads in the last [`ACTIVITY_DAYS`](crate::ACTIVITY_DAYS) days.
+    pub downloads: u64,
 }
 
 impl Store {
@@ -68,6 +93,30 @@ impl Store {
         let gone = |name: String| PackageSummary { name, ..PackageSummary::default() };
         Ok(names.into_iter().map(|name| found.remove(&name).unwrap_or_else(|| gone(name))).collect())
     }
+
+    /// Notes about these packages, in this order.
+    #[boxed]
+    pub async fn package_notes(
+        &self,
+        repository: RepositoryId,
+        names: &[String],
+    ) -> Result<Vec<PackageNote>, StoreError> {
+        let rows = names.iter().map(|name| [Value::from(repository.0), Value::from(name.as_str())]);
+        let [before, after] = NOTES;
+        let mut found = HashMap::new();
+        for row in &self.inner.db.fetch_multi_row(MultiRow::new(before, rows.collect(), after)).await? {
+            let (name, note) = note(row)?;
+            found.insert(name, note);
+        }
+        Ok(names.iter().map(|name| found.remove(name).unwrap_or_default()).collect())
+    }
+}
+
+fn note(row: &Row) -> Result<(String, PackageNote), StoreError> {
+    let mut columns = row.columns();
+    let (name, summary) = (columns.text("name")?, columns.opt_text("summary")?.unwrap_or_default());
+    let state = columns.opt_text("state")?.unwrap_or_default();
+    Ok((name, PackageNote { summary, state, downloads: columns.unsigned("downloads")? }))
 }
 
 fn summary(row: &Row) -> Result<PackageSummary, StoreError> {

@@ -17,6 +17,7 @@ use crate::changes::ChangeLog;
 use crate::config::StoreConfig;
 use crate::db::{Connections, Database, DatabaseHealth, Generation, Sql, Value};
 use crate::error::StoreError;
+use crate::highlights::Rankings;
 use crate::ids::{OrganizationId, RepositoryId};
 use crate::leases::Leases;
 use crate::records::cache::RecordCache;
@@ -68,6 +69,8 @@ pub(crate) struct Inner {
     pub(crate) downloads: Arc<WriteBehind<Downloaded>>,
     /// Number of bytes of each organization's blobs at the last count, and the time of that count.
     pub(crate) stored_bytes: tokio::sync::Mutex<HashMap<OrganizationId, (Instant, u64)>>,
+    /// Rankings of packages for the home page.
+    pub(crate) rankings: Rankings,
     /// Rows whose bytes were read and found damaged, with the time.
     pub(crate) damaged_lately: Mutex<HashMap<i64, Instant>>,
     /// Limits the number of concurrent undos.
@@ -134,6 +137,7 @@ impl Store {
             refusals: WriteBehind::start(&db, &snapshots),
             downloads: WriteBehind::start(&db, &snapshots),
             stored_bytes: tokio::sync::Mutex::default(),
+            rankings: Rankings::default(),
             damaged_lately: Mutex::default(),
             undos: tokio::sync::Semaphore::new(UNDOS),
             deleted: Notify::new(),

@@ -35,7 +35,7 @@ pub struct UsageRow {
 /// Time for which a count of stored bytes is reused.
 const COUNTED_FOR: Duration = Duration::from_secs(30);
 
-const COUNTERS: &str = "u.bytes, u.packages, u.versions, u.downloads, u.last_published_at";
+pub(crate) const COUNTERS: &str = "u.bytes, u.packages, u.versions, u.downloads, u.last_published_at";
 
 impl Store {
     /// Counters of these repositories of the organization. The result leaves out repositories that
@@ -108,7 +108,7 @@ impl Store {
     }
 }
 
-fn counters(row: &Row) -> Result<RepositoryUsage, StoreError> {
+pub(crate) fn counters(row: &Row) -> Result<RepositoryUsage, StoreError> {
     let mut columns = row.columns();
     Ok(RepositoryUsage {
         bytes: columns.unsigned("bytes")?,

@@ -308,6 +308,18 @@ impl Upstreams {
         )
     }
 
+    /// Returns the proxies whose upstreams do not work, as this server last observed them, the
+    /// longest failure first.
+    pub fn unhealthy(&self) -> Vec<(RepositoryId, HealthView)> {
+        let clients = lock(&self.clients);
+        let used = clients.iter().filter(|(_, known)| known.connection != 0);
+        let views = used.map(|(id, known)| (*id, known.client.health.view()));
+        let mut unhealthy: Vec<_> = views.filter(|(_, view)| view.state != HealthState::Ok).collect();
+        drop(clients);
+        unhealthy.sort_unstable_by_key(|(id, view)| (view.since, *id));
+        unhealthy
+    }
+
     /// Removes the cached responses whose target begins with `prefix`. Returns their number.
     #[boxed]
     pub async fn purge(&self, repository: RepositoryId, prefix: &str) -> Result<u64, StoreError> {

@@ -60,6 +60,7 @@ impl Format for Cargo {
             .ecosystem("crates.io")
             .purl("cargo", "/")
             .kinds(&["hosted", "proxy", "group"])
+            .unused_settings(&["keep_untagged"])
             .follows_redirects()
             .errors(errors)
             // Cargo sends its token without a scheme.

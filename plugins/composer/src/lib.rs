@@ -44,6 +44,7 @@ impl Format for Composer {
             .ecosystem("Packagist")
             .purl("composer", "/")
             .kinds(&["hosted", "proxy", "group"])
+            .unused_settings(&["keep_untagged"])
             .open_requests(&[])
             // Composer shows users only the status line of an error, not its body.
             .sentence_clients(&["Composer/"], &SentencePlace::Reason)

@@ -32,19 +32,27 @@ impl Format for Generic {
     fn describe() -> Description {
         Description::new("generic", env!("CARGO_PKG_VERSION"))
             .kinds(&["hosted", "proxy", "group"])
+            .unused_settings(&["keep_untagged"])
             .upstream_credentials(&["basic"])
             .request_headers(&checksum::HEADERS)
             .open_requests(&[])
             .clients(clients::clients())
             .install(clients::install())
             .max_file_bytes(FILE_LIMIT)
-            .setting("overwrite", Setting::boolean(false, "Allow uploads to replace stored files"))
+            .setting(
+                "overwrite",
+                Setting::boolean(false, "Allow uploads to replace stored files")
+                    .title("Replace files")
+                    .repository_kinds(&["hosted"]),
+            )
             .setting(
                 "immutable",
                 Setting::boolean(
                     false,
                     "Proxies only: the files of the upstream never change, and each is fetched once",
-                ),
+                )
+                .title("Files never change")
+                .repository_kinds(&["proxy"]),
             )
     }
 

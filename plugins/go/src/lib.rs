@@ -36,6 +36,7 @@ impl Format for Go {
             .ecosystem("Go")
             .purl("golang", "/")
             .kinds(&["hosted", "proxy", "group"])
+            .unused_settings(&["keep_untagged"])
             // The go command shows the body of an error response only if the body is plain text.
             .errors(ErrorTemplate::new(json!("{message}\n")))
             .sentence_clients(&["Go-http-client/"], &SentencePlace::Body)

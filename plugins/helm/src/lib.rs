@@ -39,6 +39,7 @@ impl Format for Helm {
     fn describe() -> Description {
         Description::new("helm", env!("CARGO_PKG_VERSION"))
             .kinds(&["hosted", "proxy", "group"])
+            .unused_settings(&["keep_untagged"])
             .open_requests(&[])
             // Helm shows only the status line, not the body.
             .sentence_clients(&["Helm/"], &SentencePlace::Reason)

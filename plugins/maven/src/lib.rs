@@ -50,6 +50,7 @@ impl Format for Maven {
             .ecosystem("Maven")
             .purl("maven", ":")
             .kinds(&["hosted", "proxy", "group"])
+            .unused_settings(&["republish_deleted", "keep_untagged"])
             .file_dates()
             .checks_username()
             .open_requests(&[])

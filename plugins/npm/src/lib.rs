@@ -70,6 +70,7 @@ impl Format for Npm {
             .ecosystem("npm")
             .purl("npm", "/")
             .kinds(&["hosted", "proxy", "group"])
+            .unused_settings(&["redeploy", "keep_untagged"])
             .follows_redirects()
             .encoded_slash()
             .refused_status(404, 401)
@@ -107,7 +108,8 @@ impl Format for Npm {
                 Setting::boolean(
                     false,
                     "Allow packages with names that npm reserves for existing packages: with capital letters or one of ~'!()*",
-                ),
+                )
+                .title("Old package names"),
             )
     }
 

@@ -46,6 +46,7 @@ impl Format for Oci {
     fn describe() -> Description {
         Description::new("docker", env!("CARGO_PKG_VERSION"))
             .kinds(&["hosted", "proxy", "group"])
+            .unused_settings(&["redeploy", "republish_deleted"])
             .follows_redirects()
             .errors(errors::template())
             .challenge(Challenge::Bearer)
@@ -76,7 +77,9 @@ impl Format for Oci {
                 Setting::choice(
                     &["auto", "always", "never"],
                     "Whether an image with a name of one part is requested as library/IMAGE; auto: if the upstream is Docker Hub",
-                ),
+                )
+                .title("Prefix library/")
+                .repository_kinds(&["proxy"]),
             )
     }
 

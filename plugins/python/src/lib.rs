@@ -71,6 +71,7 @@ impl Format for Python {
             .ecosystem("PyPI")
             .purl("pypi", "/")
             .kinds(&["hosted", "proxy", "group"])
+            .unused_settings(&["keep_untagged"])
             .follows_redirects()
             .checks_username()
             .open_requests(&[])

@@ -42,6 +42,7 @@ impl Format for RubyGems {
             .ecosystem("RubyGems")
             .purl("gem", "/")
             .kinds(&["hosted", "proxy", "group"])
+            .unused_settings(&["keep_untagged"])
             .authorization(&[Authorization::Basic, Authorization::Bearer, Authorization::Bare])
             .open_requests(&[])
             // `gem` prints the body of an error unchanged.

@@ -103,7 +103,7 @@ fn the_report_of_a_run_names_only_what_the_caller_may_read() {
         let packages: Vec<&str> =
             run["skipped"].as_array().unwrap().iter().map(|one| one["package"].as_str().unwrap()).collect();
         assert_eq!(packages, expected, "{email}");
-        let page = format!("/organization/retention/{id}");
+        let page = format!("/retention/{id}");
         let page = Person::signed_in(&world.server, email, PASSWORD).get(&page).expect(200).text();
         assert!(page.contains(known), "{email}: {page}");
         assert_eq!(page.contains(hidden), expected.contains(&hidden), "{email}: {page}");

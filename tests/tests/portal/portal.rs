@@ -7,7 +7,8 @@ use packhouse_tests::{Api, Client, Request, Response, Server, database};
 use serde_json::json;
 
 /// Pages that the portal serves only to a person with a session.
-const PAGES: [&str; 26] = [
+const PAGES: [&str; 29] = [
+    "/home",
     "/repositories",
     "/repositories/new",
     "/repositories/lib",
@@ -30,9 +31,11 @@ const PAGES: [&str; 26] = [
     "/jobs",
     "/backups",
     "/organization",
-    "/organization/retention",
-    "/organization/policies",
-    "/organization/webhooks",
+    "/settings",
+    "/retention",
+    "/policies",
+    "/webhooks",
+    "/trusted-publishers",
     "/repositories/lib/trash",
 ];
 
@@ -94,7 +97,7 @@ fn a_client_without_a_session_is_redirected_to_the_sign_in_and_back() {
         [("csrf", csrf.as_str()), ("email", OWNER), ("password", PASSWORD), ("return_to", "/search?q=a")];
     let answer = visitor.post("/sign-in", &right).expect(303);
     assert_eq!(answer.header("location"), Some("/search?q=a"));
-    assert_eq!(visitor.get("/").expect(303).header("location"), Some("/repositories"));
+    assert_eq!(visitor.get("/").expect(303).header("location"), Some("/home"));
     assert_eq!(visitor.get("/sign-in").expect(303).header("location"), Some("/repositories"));
 }
 
@@ -278,7 +281,11 @@ fn a_member_with_few_rights_sees_only_permitted_pages() {
         "/service-accounts",
         "/formats",
         "/audit",
-        "/organization",
+        "/settings",
+        "/policies",
+        "/retention",
+        "/webhooks",
+        "/trusted-publishers",
         "/repositories/new",
     ] {
         assert!(!list.contains(&format!("href=\"{way}\"")), "{way} in {list}");
@@ -289,9 +296,10 @@ fn a_member_with_few_rights_sees_only_permitted_pages() {
         ("/repositories/lib/cache", 403, format!("/v1/repositories/{}/cache", world.repository)),
         ("/members", 403, "/v1/members".to_owned()),
         ("/formats", 403, "/v1/formats".to_owned()),
-        ("/organization/retention", 403, "/v1/retention-policies".to_owned()),
-        ("/organization/policies", 403, "/v1/policies".to_owned()),
-        ("/organization/webhooks", 403, "/v1/webhooks".to_owned()),
+        ("/retention", 403, "/v1/retention-policies".to_owned()),
+        ("/policies", 403, "/v1/policies".to_owned()),
+        ("/webhooks", 403, "/v1/webhooks".to_owned()),
+        ("/trusted-publishers", 403, "/v1/trusted-publishers".to_owned()),
         ("/repositories/lib/trash", 403, format!("/v1/repositories/{}/trash", world.repository)),
         ("/audit", 403, "/v1/audit-events".to_owned()),
         ("/jobs", 403, "/v1/jobs".to_owned()),

@@ -37,6 +37,8 @@ fn a_first_visit_ends_in_a_working_client() {
         browser.fill("E-mail", OWNER);
         browser.fill("Password", PASSWORD);
         browser.press("Sign in");
+        browser.comes_to("Home - Packhouse");
+        browser.follow("Repositories");
         browser.comes_to("Repositories - Packhouse");
         browser.follow("Create the first repository");
         browser.comes_to("New repository - Packhouse");
@@ -341,7 +343,8 @@ fn settings_are_saved_a_cache_is_purged_and_a_format_is_disabled() {
             browser.has("//*[@role='status' and .='Purged.']").then_some(())
         });
         browser.follow("Settings");
-        browser.fill("Metadata ttl (seconds)", "77");
+        browser.fill("Refresh package lists after", "77");
+        browser.choose("Unit of Refresh package lists after", "seconds");
         browser.tick("Offline");
         browser.press("Save");
         eventually("the change is saved", || browser.has("//*[@role='status' and .='Saved.']").then_some(()));

@@ -16,7 +16,7 @@ fn forms_offer_only_repositories_that_they_accept() {
     make(json!({"name": "empty", "format": "maven", "kind": "group", "members": []}));
     let mut owner = Person::owner(&server);
     for (path, field, offered, left_out) in [
-        ("/organization/retention", "repositories", vec![&one, &script], vec![&mirror, &group]),
+        ("/retention", "repositories", vec![&one, &script], vec![&mirror, &group]),
         ("/repositories/empty/settings", "members", vec![&one, &mirror], vec![&script, &group]),
         ("/repositories/all/settings", "members", vec![&mirror], vec![&one, &script, &group]),
         ("/repositories/new", "members", vec![&one, &mirror, &script], vec![&group]),

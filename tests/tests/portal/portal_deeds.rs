@@ -109,8 +109,8 @@ fn a_provider_signs_in_and_confirms() {
         let api = Api::sign_in(&server);
         api.create_maven("releases", &json!({}));
         sign_in(browser, &server, OWNER);
-        browser.follow("Organization");
-        browser.comes_to("Organization - Packhouse");
+        browser.follow("Sign-in");
+        browser.comes_to("Sign-in settings - Packhouse");
         browser.fill("Issuer", &provider.issuer);
         browser.fill("Client ID", "packhouse");
         browser.fill("Client secret", SECRET);
@@ -332,7 +332,7 @@ fn a_policy_is_previewed_enforced_and_undone() {
                 .collect::<Vec<_>>()
         };
         sign_in(browser, &server, OWNER);
-        browser.open(&at(&server, "/organization/retention"));
+        browser.open(&at(&server, "/retention"));
         browser.fill("Name", "old ones");
         browser.tick("releases");
         browser.fill("Published before (days)", "0");

@@ -134,7 +134,8 @@ fn a_page_of_a_long_list_is_as_fast_as_the_api_call() {
         (own_tokens, "/v1/tokens?limit=50".to_owned()),
         ("/audit".to_owned(), "/v1/audit-events?limit=50".to_owned()),
         (events, "/v1/audit-events?limit=50".to_owned()),
-        ("/organization".to_owned(), "/v1/usage".to_owned()),
+        ("/settings".to_owned(), "/v1/usage".to_owned()),
+        ("/home".to_owned(), "/v1/usage".to_owned()),
     ] {
         let (mut page_time, mut called) =
             (first_byte(&server, &page, &cookie), first_byte(&server, &same, &cookie));

@@ -95,6 +95,7 @@ fn world() -> PortalContent {
         Request::new("POST", "/v1/plugins").header("Content-Type", "application/wasm").body(component);
     api.request(component).expect(201);
     let pages = [
+        "/home".to_owned(),
         "/repositories".to_owned(),
         "/repositories/new".to_owned(),
         "/repositories/releases".to_owned(),
@@ -108,6 +109,8 @@ fn world() -> PortalContent {
         "/repositories/releases/trusted-publishers".to_owned(),
         "/repositories/all/settings".to_owned(),
         "/repositories/hub/settings".to_owned(),
+        "/repositories/js/settings".to_owned(),
+        "/repositories/central/settings".to_owned(),
         "/repositories/central/cache".to_owned(),
         format!("/repositories/releases/packages/{package}"),
         format!("/repositories/releases/packages/{package}/versions/1.0"),
@@ -134,15 +137,21 @@ fn world() -> PortalContent {
         format!("/access?member={member}&repository={repository}&action=publish&package=a"),
         "/settings/sign-in".to_owned(),
         "/formats".to_owned(),
+        "/formats/maven".to_owned(),
+        "/formats/raw".to_owned(),
         "/audit".to_owned(),
+        "/audit?action=create_repository&outcome=allowed".to_owned(),
+        "/health".to_owned(),
+        "/jobs".to_owned(),
         "/backups".to_owned(),
-        "/organization".to_owned(),
-        "/organization/retention".to_owned(),
-        format!("/organization/retention/{policy}"),
-        "/organization/policies".to_owned(),
-        format!("/organization/policies/{rule}"),
-        "/organization/webhooks".to_owned(),
-        format!("/organization/webhooks/{hook}"),
+        "/settings".to_owned(),
+        "/trusted-publishers".to_owned(),
+        "/retention".to_owned(),
+        format!("/retention/{policy}"),
+        "/policies".to_owned(),
+        format!("/policies/{rule}"),
+        "/webhooks".to_owned(),
+        format!("/webhooks/{hook}"),
         "/repositories/releases/trash".to_owned(),
         "/account".to_owned(),
         "/account/second-factor".to_owned(),
@@ -211,16 +220,16 @@ fn every_page_passes_axe_in_light_and_dark_narrow_and_wide() {
         look(&browser, &axe, page, &mut wrong);
     }
     // The test also checks the pages that appear after submitting a form.
-    let retention = pages.iter().find(|page| page.starts_with("/organization/retention/")).unwrap();
+    let retention = pages.iter().find(|page| page.starts_with("/retention/")).unwrap();
     browser.open(&at(retention));
     browser.press("Preview");
     browser.text("section[role=status]");
-    look(&browser, &axe, "/organization/retention preview", &mut wrong);
-    let rule = pages.iter().find(|page| page.starts_with("/organization/policies/")).unwrap();
+    look(&browser, &axe, "/retention preview", &mut wrong);
+    let rule = pages.iter().find(|page| page.starts_with("/policies/")).unwrap();
     browser.open(&at(rule));
     browser.press("Preview");
     browser.text("section[role=status]");
-    look(&browser, &axe, "/organization/policies preview", &mut wrong);
+    look(&browser, &axe, "/policies preview", &mut wrong);
     browser.open(&at("/tokens?repository=releases"));
     browser.fill("Name", "looked at");
     browser.press("Create token");

@@ -80,7 +80,7 @@ pub(super) async fn find(actor: &Actor, query: Query) -> Result<SearchPage, ApiE
 }
 
 /// Repositories that the actor may read, in addition to public ones.
-async fn readable(actor: &Actor) -> Result<Readable, ApiError> {
+pub(super) async fn readable(actor: &Actor) -> Result<Readable, ApiError> {
     let permissions = actor.permissions();
     if permissions.reads_all() {
         return Ok(Readable { all: true, these: Vec::new() });

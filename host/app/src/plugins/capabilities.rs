@@ -48,6 +48,15 @@ impl Capabilities {
     }
 }
 
+/// Returns the declaration of a setting without its words for people, because they grant nothing.
+fn without_words(declared: Option<&Value>) -> Option<Value> {
+    let mut declared = declared?.clone();
+    if let Some(fields) = declared.as_object_mut() {
+        fields.retain(|name, _| !["summary", "title", "repository_kinds", "unit"].contains(&name.as_str()));
+    }
+    Some(declared)
+}
+
 fn permissions(description: &Description) -> Vec<String> {
     let each = |name: &'static str, values: &[String]| {
         values.iter().map(|value| format!("{name} {value}")).collect::<Vec<_>>()
@@ -89,7 +98,8 @@ impl Changes {
     /// Returns the capabilities that `new` requests in addition to those of `old`.
     pub fn between(old: &ComponentFacts, new: &ComponentFacts) -> Changes {
         let (was, is) = (&old.capabilities, &new.capabilities);
-        let changed = |name: &&String| was.settings.get(*name) != is.settings.get(*name);
+        let changed =
+            |name: &&String| without_words(was.settings.get(*name)) != without_words(is.settings.get(*name));
         let larger = |(name, bound): &(&String, &Option<u64>)| match (was.limits.get(*name), bound) {
             (None, _) => true,
             (Some(Some(_)), None) => true,

@@ -18,7 +18,7 @@ pub(super) fn attestations(stored: &[Attestation], presented: &[Presented]) -> M
     let others: Vec<&Presented> = presented.iter().filter(|one| !is_stored(one)).collect();
     html! {
         @if !stored.is_empty() || !others.is_empty() {
-            h2 { "Attestations" }
+            h2 id="attestations" { "Attestations" }
             @for one in stored.iter().take(ROWS) { (card(one)) }
             @for one in others.iter().take(ROWS) { (presented_card(one)) }
             @if stored.len() > ROWS { p.soft { (stored.len() - ROWS) " more are listed by the API." } }

@@ -1,18 +1,14 @@
 //! `/audit`: the audit log, with filters, in pages, and exported as a file.
 
+mod export;
+
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use maud::{Markup, html};
 use packhouse_api::error::ApiError;
-use packhouse_api::forms;
 use packhouse_api::operations::{PageRequest, RowPage, audit};
 use packhouse_store::{AuditFilter, AuditRow};
-use serde_json::Value;
-use tokio::sync::mpsc;
+use url::form_urlencoded::Serializer;
 
 use super::Routes;
 use super::repositories::{ROWS, after};
@@ -21,23 +17,10 @@ use crate::frame::{self, Sheet};
 use crate::page_context::PageContext;
 use crate::visit;
 use crate::{PageResult, dates, parts};
+use export::{ExportFormat, export};
 
-/// Number of events that one query reads for an exported file.
-const EXPORT_ROWS: u32 = 500;
-/// Columns of the CSV file, with the names of the API.
-const COLUMNS: [&str; 11] = [
-    "id",
-    "at",
-    "actor",
-    "credential",
-    "action",
-    "subject",
-    "address",
-    "outcome",
-    "code",
-    "times",
-    "request_id",
-];
+/// Names of the filters in the query string.
+const FILTERS: [&str; 6] = ["actor", "action", "credential", "outcome", "since", "until"];
 
 pub(super) fn routes() -> Routes {
     vec![("/audit", visit::page(show))]
@@ -77,23 +60,72 @@ async fn show(ctx: Arc<PageContext>) -> PageResult {
     let page = PageRequest { limit: ROWS, after: after::<i64>(&ctx)? };
     let RowPage { rows, more } = audit::list(&ctx.actor, &filter, page).await?;
     let next = rows.last().filter(|_| more).map(|row| row.id.to_string());
-    let filters = ["actor", "action", "credential", "outcome", "since", "until"];
-    let query: Vec<(&str, &str)> = filters.iter().map(|name| (*name, ctx.query.text(name))).collect();
-    let table = html! { @for row in &rows { (one(row)) } };
+    let query: Vec<(&str, &str)> = FILTERS.iter().map(|name| (*name, ctx.query.text(name))).collect();
+    let table = html! { @for row in &rows { (one(&ctx, row)) } };
     let body = html! {
+        (filter_links(&ctx))
         (filter_form(&ctx))
         @if rows.is_empty() { p { "No event matches." } }
         @else { (parts::table("Events", &["Time", "Actor", "Action", "Subject", "Address", "Outcome"], &table)) }
         (parts::next_page_link("/audit", &query, next.as_deref()))
     };
     let way = |kind: &str| {
-        let mut pairs = url::form_urlencoded::Serializer::new(String::new());
+        let mut pairs = Serializer::new(String::new());
         pairs.extend_pairs(query.iter().filter(|(_, value)| !value.is_empty()));
         pairs.append_pair("as", kind);
         format!("/audit?{}", pairs.finish())
     };
     let beside = html! { p.acts { a.button href=(way("csv")) { "CSV" } a.button href=(way("jsonl")) { "JSON lines" } } };
     Ok(frame::page(&ctx, Sheet { beside, ..Sheet::of("Audit") }, &body))
+}
+
+/// Returns the address of this list with some filters replaced. An empty value removes a filter.
+fn link(ctx: &PageContext, changes: &[(&str, &str)]) -> String {
+    let mut pairs = Serializer::new(String::new());
+    for name in FILTERS {
+        let changed = changes.iter().find(|(changed, _)| *changed == name).map(|(_, value)| *value);
+        let value = changed.unwrap_or_else(|| ctx.query.text(name));
+        if !value.is_empty() {
+            pairs.append_pair(name, value);
+        }
+    }
+    match pairs.finish() {
+        query if query.is_empty() => "/audit".to_owned(),
+        query => format!("/audit?{query}"),
+    }
+}
+
+/// Builds links to the filters that people use most, and links that remove the other ones.
+fn filter_links(ctx: &PageContext) -> Markup {
+    let text = |name: &str| ctx.query.text(name);
+    let day = |days: i64| dates::day(ctx.actor.now - days * dates::DAY_MS);
+    let outcomes = [("", "All"), ("allowed", "Allowed"), ("refused", "Refused")];
+    let periods =
+        [(String::new(), "Any time"), (day(0), "Today"), (day(6), "Last 7 days"), (day(29), "Last 30 days")];
+    let mut chosen = vec!["actor", "action", "credential"];
+    chosen.retain(|name| !text(name).is_empty());
+    html! {
+        nav.filters aria-label="Filters" {
+            ul {
+                @for (value, word) in outcomes {
+                    li { a href=(link(ctx, &[("outcome", value)])) aria-current=[(text("outcome") == value).then_some("true")] { (word) } }
+                }
+            }
+            ul {
+                @for (since, word) in &periods {
+                    @let is_chosen = text("since") == since && text("until").is_empty();
+                    li { a href=(link(ctx, &[("since", since), ("until", "")])) aria-current=[is_chosen.then_some("true")] { (word) } }
+                }
+            }
+            @if !chosen.is_empty() {
+                ul {
+                    @for name in chosen {
+                        li { a href=(link(ctx, &[(name, "")])) { "Remove " (name) " " (parts::short(text(name))) } }
+                    }
+                }
+            }
+        }
+    }
 }
 
 fn filter_form(ctx: &PageContext) -> Markup {
@@ -115,13 +147,13 @@ fn filter_form(ctx: &PageContext) -> Markup {
     }
 }
 
-fn one(row: &AuditRow) -> Markup {
+fn one(ctx: &PageContext, row: &AuditRow) -> Markup {
     let event = &row.event;
     html! {
         tr {
             td.tight { (dates::time(row.at)) }
-            td { (parts::short(&event.actor)) @if !event.credential.is_empty() { " " span.soft.small { (parts::short(&event.credential)) } } }
-            td { (event.action) }
+            td { @if !event.actor.is_empty() { a href=(link(ctx, &[("actor", &event.actor)])) { (parts::short(&event.actor)) } } @if !event.credential.is_empty() { " " span.soft.small { (parts::short(&event.credential)) } } }
+            td { a href=(link(ctx, &[("action", &event.action)])) { (event.action) } }
             td { (parts::short(&event.subject)) }
             td { (event.address) }
             td {
@@ -131,108 +163,5 @@ fn one(row: &AuditRow) -> Markup {
                 }
             }
         }
-    }
-}
-
-/// Format of the exported file.
-#[derive(Clone, Copy)]
-enum ExportFormat {
-    Csv,
-    JsonLines,
-}
-
-/// Streams all matching events as a file.
-async fn export(ctx: Arc<PageContext>, filter: AuditFilter, kind: ExportFormat) -> PageResult {
-    // Read the first rows before the response starts, so that a refusal becomes an error page.
-    let first = audit::list(&ctx.actor, &filter, PageRequest { limit: EXPORT_ROWS, after: None }).await?;
-    let (sender, mut receiver) = mpsc::channel::<Result<Bytes, std::io::Error>>(2);
-    tokio::spawn(async move {
-        let mut page = first;
-        if matches!(kind, ExportFormat::Csv)
-            && sender.send(Ok(Bytes::from(format!("{}\r\n", COLUMNS.join(","))))).await.is_err()
-        {
-            return;
-        }
-        loop {
-            let next = page.rows.last().filter(|_| page.more).map(|row| row.id);
-            let text: String = page.rows.into_iter().map(|row| line(row, kind)).collect();
-            if sender.send(Ok(Bytes::from(text))).await.is_err() || next.is_none() {
-                return;
-            }
-            page = match audit::list(&ctx.actor, &filter, PageRequest { limit: EXPORT_ROWS, after: next })
-                .await
-            {
-                Ok(page) => page,
-                Err(error) => {
-                    // The error aborts the download, so that the client notices the incomplete
-                    // file.
-                    let _ = sender.send(Err(std::io::Error::other(error.message().to_owned()))).await;
-                    return;
-                }
-            };
-        }
-    });
-    let (media_type, name) = match kind {
-        ExportFormat::Csv => ("text/csv; charset=utf-8", "attachment; filename=\"audit.csv\""),
-        ExportFormat::JsonLines => {
-            ("application/jsonl; charset=utf-8", "attachment; filename=\"audit.jsonl\"")
-        }
-    };
-    let rows = futures::stream::poll_fn(move |context| receiver.poll_recv(context));
-    let answer: Response =
-        ([(CONTENT_TYPE, media_type), (CONTENT_DISPOSITION, name)], Body::from_stream(rows)).into_response();
-    Ok(answer)
-}
-
-fn line(row: AuditRow, kind: ExportFormat) -> String {
-    let event = forms::event(row).unwrap_or_default();
-    match kind {
-        ExportFormat::JsonLines => format!("{event}\n"),
-        ExportFormat::Csv => {
-            let cell = |name: &&str| cell(event.get(*name).unwrap_or(&Value::Null), *name == "at");
-            let cells: Vec<String> = COLUMNS.iter().map(cell).collect();
-            format!("{}\r\n", cells.join(","))
-        }
-    }
-}
-
-/// Formats a CSV cell (RFC 4180). A value that a spreadsheet would take for a formula gets a
-/// leading quote.
-fn cell(value: &Value, is_time: bool) -> String {
-    let text = match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Number(at) if is_time => at.as_i64().map(dates::exact).unwrap_or_default(),
-        other => other.to_string(),
-    };
-    let guarded =
-        if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) { format!("'{text}") } else { text };
-    if guarded.contains(['"', ',', '\r', '\n', ';', '\'']) {
-        format!("\"{}\"", guarded.replace('"', "\"\""))
-    } else {
-        guarded
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cell_is_never_a_formula_and_stays_one_cell() {
-        for (text, expected) in [
-            ("plain", "plain"),
-            ("=HYPERLINK(\"http://evil\")", "\"'=HYPERLINK(\"\"http://evil\"\")\""),
-            ("+1", "\"'+1\""),
-            ("-1", "\"'-1\""),
-            ("@SUM(A1)", "\"'@SUM(A1)\""),
-            ("\tx", "\"'\tx\""),
-            ("a,b\r\nc", "\"a,b\r\nc\""),
-            ("say \"x\"", "\"say \"\"x\"\"\""),
-        ] {
-            assert_eq!(cell(&Value::from(text), false), expected, "{text}");
-        }
-        assert_eq!(cell(&Value::from(0), true), "1970-01-01T00:00:00Z");
-        assert_eq!(cell(&Value::Null, false), "");
     }
 }

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use packhouse_api::operations::backups;
 use packhouse_store::BackupRun;
 
-use super::Routes;
+use super::{Routes, health};
 use crate::frame::{self, Sheet};
 use crate::page_context::PageContext;
 use crate::visit;
@@ -18,15 +18,23 @@ pub(super) fn routes() -> Routes {
 
 async fn show(ctx: Arc<PageContext>) -> PageResult {
     let runs = backups::list(&ctx.actor).await?;
+    let now = ctx.actor.now;
+    let complete = runs.iter().filter(|run| run.size.is_some()).count();
+    let failed = runs.iter().filter(|run| run.error.is_some()).count();
     let body = html! {
-        @match runs.iter().find(|run| run.size.is_some()) {
-            Some(last) => p { "The newest complete backup contains everything up to " (dates::time(last.began_at)) "." },
+        @if let Some(error) = health::last_error(&runs) { p role="alert" { "The last backup failed: " (parts::short(error)) } }
+        @match health::last_complete(&runs) {
+            Some(last) => {
+                p { "The newest complete backup contains everything up to " (dates::time(last.began_at)) ". It is " (health::age(last, now)) " old." }
+                @if health::is_old(last, now) { (parts::alert("Changes since then are not in any backup. Run a backup every day.")) }
+            }
             None => div.card.empty {
                 h2 { "No backups yet" }
                 p { "Run " code { "packhouse backup TO" } " on the server by a timer. The target is a folder on another disk or a bucket." }
             },
         }
         @if !runs.is_empty() {
+            p.meta { (parts::count(runs.len() as u64, "backup", "backups")) span { "Complete: " (complete) } span { "Failed: " (failed) } }
             (parts::table("Backups", &["Started", "Outcome", "Location", "Rows", "Files", "Copied"], &html! { @for run in &runs { (one(run)) } }))
             p.soft { "List the backups of a location with " code { "packhouse backup list" } " and check them with " code { "packhouse backup verify" } "." }
         }

@@ -88,10 +88,15 @@ async fn listed(ctx: &PageContext, kind: KeyOwnerKind, wrong: Option<&ApiError>)
     let listed = key_owners::list(&ctx.actor, kind, page).await?;
     let next = listed.rows.last().filter(|_| listed.more).map(|row| row.id.to_string());
     let Words { path, many, new, button, none, empty } = words(kind);
+    let (one_of, many_of) = match kind {
+        KeyOwnerKind::Subscriber => ("subscriber", "subscribers"),
+        KeyOwnerKind::Group => ("subscriber group", "subscriber groups"),
+    };
     let filled = Filled::new(&ctx.form, wrong);
     let fields = html! { (own_fields(ctx, kind, &filled, None).await?) button.go type="submit" { (button) } };
     let body = html! {
         @if listed.rows.is_empty() { div.card.empty { h2 { (none) } p { (empty) } } } @else {
+            (parts::list_length(ctx, listed.rows.len(), listed.more, one_of, many_of))
             ul.rows { @for row in &listed.rows { li { (one(path, row)) } } }
         }
         (parts::next_page_link(path, &[], next.as_deref()))

@@ -11,20 +11,26 @@ mod cache;
 mod codes;
 mod connection;
 mod formats;
+mod health;
+mod home;
 mod image;
+mod install;
 mod jobs;
 mod key_owners;
 mod link;
 mod login;
 mod members;
+mod moved;
 mod new_repository;
 mod organization;
 mod package;
+mod package_table;
 mod permissions;
 mod policies;
 mod publishers;
 mod repositories;
 mod repository;
+mod repository_header;
 mod retention;
 mod search;
 mod second_factor;
@@ -38,21 +44,29 @@ mod teams;
 mod tokens;
 mod trash;
 mod version;
+mod version_lists;
+mod version_side;
 mod webhooks;
 
 use std::sync::Arc;
 
 use axum::routing::MethodRouter;
 
-use crate::Portal;
+use crate::{Portal, visit};
 
 type Routes = Vec<(&'static str, MethodRouter<Arc<Portal>>)>;
+
+/// Returns the route of the first page that a member sees.
+fn home() -> Routes {
+    vec![("/home", visit::page(|ctx| async move { home::page(&ctx).await }))]
+}
 
 /// Returns the routes of all pages.
 pub(crate) fn all() -> Routes {
     let pages = [
         sign_in::routes(),
         link::routes(),
+        home(),
         repositories::routes(),
         new_repository::routes(),
         repository::routes(),
@@ -74,6 +88,7 @@ pub(crate) fn all() -> Routes {
         codes::routes(),
         formats::routes(),
         audit::routes(),
+        health::routes(),
         jobs::routes(),
         backups::routes(),
         organization::routes(),
@@ -82,6 +97,7 @@ pub(crate) fn all() -> Routes {
         retention::routes(),
         policies::routes(),
         webhooks::routes(),
+        moved::routes(),
         account::routes(),
         second_factor::routes(),
         login::routes(),

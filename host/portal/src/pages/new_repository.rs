@@ -44,6 +44,7 @@ async fn form(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
         .filter(|row| row.kind != "group")
         .map(|row| Choice { value: row.id.to_string(), label: format!("{} ({})", row.name, row.format) });
     let members: Vec<Choice> = members.collect();
+    let kind = Some(ctx.query.text("kind")).filter(|kind| !kind.is_empty()).unwrap_or("hosted");
     let filled = Filled::new(&ctx.form, wrong);
     let name = Text {
         label: "Name",
@@ -56,17 +57,18 @@ async fn form(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
         label: "Upstream",
         name: "upstream",
         kind: "url",
-        hint: "For a proxy: the URL that it fetches from.",
+        hint: "For a proxy: the URL of the registry that it fetches from. It can be changed later.",
         ..Text::default()
     };
     let fields = html! {
         (filled.text(name))
-        (filled.select("Format", "format", &formats, ""))
-        (filled.select("Kind", "kind", &kinds, "hosted"))
+        (filled.select_with_hint("Format", "format", &formats, ctx.query.text("format"), "What kind of packages it contains. The format cannot be changed later."))
+        (filled.select_with_hint("Kind", "kind", &kinds, kind, "Where the packages come from. The kind cannot be changed later."))
         div data-of-kind="proxy" { (filled.text(upstream)) }
         div data-of-kind="group" {
             (filled.checks("Members", "members", &members, "For a group: hosted and proxy repositories of the same format. You can change their order in the settings."))
         }
+        p.hint { "Everything else has a default that suits most repositories, and can be changed in the settings." }
         button.go type="submit" { "Create repository" }
     };
     let body = html! {

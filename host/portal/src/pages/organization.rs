@@ -1,4 +1,5 @@
-//! `/organization`: name, address, usage and sign-in of the organization.
+//! `/settings`: name, address, quota and usage of the organization. `/organization` is the same
+//! page.
 
 use std::sync::Arc;
 
@@ -10,31 +11,27 @@ use packhouse_api::operations::organization::{self, Organization, Usage};
 use packhouse_identity::permissions::Permission::{ManageOwnerAccount, ManageRepositories};
 use serde_json::{Value, json};
 
-use super::{Routes, permissions, policies, retention, sso, webhooks};
-use crate::confirm::{self, ConfirmedOutcome};
+use super::Routes;
 use crate::field::{Filled, Text};
-use crate::fields::Fields;
 use crate::frame::{self, Sheet};
 use crate::page_context::{PageContext, see_other};
 use crate::visit;
 use crate::{PageResult, chart, dates, fault, parts};
 
+const PATH: &str = "/settings";
 /// Maximum rows of the table of usage.
 const ROWS: usize = 50;
 
 pub(super) fn routes() -> Routes {
-    vec![("/organization", visit::page(show).merge(visit::form(act)))]
+    let methods = || visit::page(show).merge(visit::form(act));
+    vec![(PATH, methods()), ("/organization", methods())]
 }
 
 async fn show(ctx: Arc<PageContext>) -> PageResult {
-    if confirm::returned_from_provider(&ctx) {
-        return confirm::prompt_page(&ctx, &sso::prompt(), &ctx.form, None).await;
-    }
     page(&ctx, None).await
 }
 
-async fn page(ctx: &PageContext, wrong: Option<(&str, &ApiError)>) -> PageResult {
-    let of = |form: &str| wrong.filter(|(about, _)| *about == form).map(|(_, wrong)| wrong);
+async fn page(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
     let own = organization::show(&ctx.actor).await?;
     let (owner, manages) = (ctx.holds(ManageOwnerAccount), ctx.holds(ManageRepositories));
     let body = html! {
@@ -46,10 +43,13 @@ async fn page(ctx: &PageContext, wrong: Option<(&str, &ApiError)>) -> PageResult
                 dt { "Quota" } dd { @match own.row.quota_bytes { Some(bytes) => (parts::size(bytes)), None => "none" } }
             }
         }
-        @if manages { (usage(&organization::usage(&ctx.actor).await?)) (chart::activity(&activity::of_organization(&ctx.actor).await?)) (retention::section(ctx, None).await?) (policies::section(ctx).await?) }
-        @if owner { (webhooks::section(ctx).await?) (own_form(ctx, &own, of("own"))) (sso::section(ctx, of("sso")).await?) }
+        @if owner { (own_form(ctx, &own, wrong)) }
+        @if manages {
+            (usage(&organization::usage(&ctx.actor).await?))
+            (chart::activity(&activity::of_organization(&ctx.actor).await?))
+        }
     };
-    let status = wrong.map_or(http::StatusCode::OK, |(_, wrong)| fault::status(wrong));
+    let status = wrong.map_or(http::StatusCode::OK, fault::status);
     Ok(frame::page(ctx, Sheet { status, ..Sheet::of("Organization") }, &body))
 }
 
@@ -99,13 +99,8 @@ fn bars(largest: &[&packhouse_store::UsageRow]) -> Markup {
     }
 }
 
-fn sent<'a>(ctx: &'a PageContext, form: &str, none: &'a Fields) -> &'a Fields {
-    if ctx.form.text("do") == form { &ctx.form } else { none }
-}
-
 fn own_form(ctx: &PageContext, own: &Organization, wrong: Option<&ApiError>) -> Markup {
-    let none = Fields::default();
-    let filled = Filled::new(sent(ctx, "own", &none), wrong);
+    let filled = Filled::new(&ctx.form, wrong);
     let quota = own.row.quota_bytes.map(|bytes| bytes.to_string()).unwrap_or_default();
     let name = Text { label: "Name", name: "name", required: true, first: &own.row.name, ..Text::default() };
     let quota = Text {
@@ -117,29 +112,18 @@ fn own_form(ctx: &PageContext, own: &Organization, wrong: Option<&ApiError>) -> 
         ..Text::default()
     };
     html! {
-        form.card method="post" action="/organization" {
+        form.card method="post" action=(PATH) {
             h2 { "Name and quota" }
             (parts::form_tokens(ctx))
-            (parts::hidden("do", "own"))
             (filled.with_error(html! { (filled.text(name)) (filled.text(quota)) button.go type="submit" { "Save" } }))
         }
     }
 }
 
 async fn act(ctx: Arc<PageContext>) -> PageResult {
-    let action = ctx.form.text("do");
-    let done = match action {
-        "sso" if permissions::is_incomplete(&ctx.form) => return page(&ctx, None).await,
-        "sso" | "no-sso" => sso::act(&ctx, action).await,
-        _ => change(&ctx).await.map(ConfirmedOutcome::Done),
-    };
-    match done {
-        Ok(ConfirmedOutcome::Done(())) => confirm::finish(&ctx, see_other("/organization?done=saved")),
-        Ok(ConfirmedOutcome::Prompt(page)) => Ok(page),
-        Err(error) => {
-            let wrong = visit::form_error(&ctx, error)?;
-            page(&ctx, Some((if action == "sso" { "sso" } else { "own" }, &wrong))).await
-        }
+    match change(&ctx).await {
+        Ok(()) => Ok(see_other(&format!("{PATH}?done=saved"))),
+        Err(error) => page(&ctx, Some(&visit::form_error(&ctx, error)?)).await,
     }
 }
 

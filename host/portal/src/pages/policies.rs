@@ -1,5 +1,5 @@
-//! `/organization/policies` and the page of each policy: its rule, a preview, its failures, and its
-//! exceptions with author, reason and end.
+//! `/policies` and the page of each policy: its rule, a preview, its failures, and its exceptions
+//! with author, reason and end.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::visit;
 use crate::{PageResult, dates, fault, parts};
 
 /// Path of the list of policies.
-const PATH: &str = "/organization/policies";
+const PATH: &str = "/policies";
 /// Maximum rows of a preview.
 const MAX_ROWS: usize = 200;
 /// Maximum number of exceptions on the page.
@@ -38,23 +38,8 @@ const DAYS: i64 = 30;
 pub(super) fn routes() -> Routes {
     vec![
         (PATH, visit::page(list).merge(visit::form(create))),
-        ("/organization/policies/{id}", visit::page(show).merge(visit::form(act))),
+        ("/policies/{id}", visit::page(show).merge(visit::form(act))),
     ]
-}
-
-/// Builds the section about policies on the organization's page.
-pub(super) async fn section(ctx: &PageContext) -> Result<Markup, ApiError> {
-    if !ctx.holds(ManageRepositories) {
-        return Ok(Markup::default());
-    }
-    let listed = policies::list(&ctx.actor, PageRequest { limit: ROWS, after: None }).await?;
-    Ok(html! {
-        h2 { "Policies" }
-        div.card {
-            @if listed.rows.is_empty() { p { "No policy checks the versions that are published or fetched through proxies." } } @else { (rows(&listed.rows)) }
-            p { a href=(PATH) { "Manage policies" } }
-        }
-    })
 }
 
 /// Builds the rulings about a version on its page, with links to create an exception.
@@ -116,7 +101,10 @@ async fn listed(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
                 h2 { "No policies yet" }
                 p { "A policy checks versions before they are published and before they are served through a proxy: their provenance, licence, name or age. You can enforce it after you have previewed its effect." }
             }
-        } @else { (rows(&listed.rows)) }
+        } @else {
+            (parts::list_length(ctx, listed.rows.len(), listed.more, "policy", "policies"))
+            (rows(&listed.rows))
+        }
         (parts::next_page_link(PATH, &[], next.as_deref()))
         form.card method="post" action=(PATH) {
             h2 { "New policy" }
@@ -127,8 +115,7 @@ async fn listed(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
         (described(&components))
     };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
-    let crumbs = html! { p.crumbs { a href="/organization" { "Organization" } } };
-    Ok(frame::page(ctx, Sheet { status, crumbs, ..Sheet::of("Policies") }, &body))
+    Ok(frame::page(ctx, Sheet { status, ..Sheet::of("Policies") }, &body))
 }
 
 /// Lists the installed policy components with the settings of each.
@@ -291,8 +278,7 @@ async fn detail_page(
             (parts::two_step_button(ctx, &ctx.path, &[("do", "delete")], "Delete", ""))
         }
     };
-    let crumbs =
-        html! { p.crumbs { a href="/organization" { "Organization" } " " a href=(PATH) { "Policies" } } };
+    let crumbs = html! { p.crumbs { a href=(PATH) { "Policies" } } };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
     Ok(frame::page(ctx, Sheet { status, crumbs, ..Sheet::of(&rule.row.name) }, &body))
 }

@@ -1,5 +1,5 @@
 //! `/repositories/{name}/trusted-publishers`: workflows of build services that may publish here
-//! without a stored secret.
+//! without a stored secret. `/trusted-publishers` lists those of all repositories.
 
 use std::sync::Arc;
 
@@ -21,12 +21,22 @@ use crate::page_context::{PageContext, see_other};
 use crate::visit;
 use crate::{PageResult, dates, fault, parts};
 
+/// Path of the list for all repositories.
+const ALL: &str = "/trusted-publishers";
+
 pub(super) fn routes() -> Routes {
-    vec![("/repositories/{name}/trusted-publishers", visit::page(show).merge(visit::form(act)))]
+    vec![
+        ("/repositories/{name}/trusted-publishers", visit::page(show).merge(visit::form(act))),
+        (ALL, visit::page(overview)),
+    ]
 }
 
 fn path(row: &RepositoryRow) -> String {
-    format!("{}/trusted-publishers", parts::repository(&row.name))
+    of_repository(&row.name)
+}
+
+fn of_repository(name: &str) -> String {
+    format!("{}/trusted-publishers", parts::repository(name))
 }
 
 /// Builds the link to this page on the settings page.
@@ -46,6 +56,38 @@ async fn show(ctx: Arc<PageContext>) -> PageResult {
         return confirm::prompt_page(&ctx, &creation_prompt(&row), &ctx.form, None).await;
     }
     page(&ctx, &row, None).await
+}
+
+/// Lists the publishers of all repositories that the member may manage.
+async fn overview(ctx: Arc<PageContext>) -> PageResult {
+    let request = PageRequest { limit: ROWS, after: after::<PublisherId>(&ctx)? };
+    let listed = publishers::list(&ctx.actor, None, request).await?;
+    let next = listed.rows.last().filter(|_| listed.more).map(|last| last.id.to_string());
+    let rows = html! {
+        @for publisher in &listed.rows {
+            tr {
+                th scope="row" { a href=(of_repository(&publisher.repository_name)) { (publisher.repository_name) } }
+                td { (parts::isolated(&display_name(publisher))) }
+                td { (parts::isolated(&patterns(publisher).join(", "))) }
+                td { (scope(publisher)) }
+                td.tight { @if let Some(at) = publisher.last_used_at { (dates::time(at)) } @else { "not yet" } }
+            }
+        }
+    };
+    let body = html! {
+        @if listed.rows.is_empty() {
+            div.card.empty {
+                h2 { "No trusted publishers yet" }
+                p { "A trusted workflow publishes with a token that its build service vouches for. You add it in the settings of the repository to which it publishes." }
+                p { a.button href="/repositories" { "Choose a repository" } }
+            }
+        } @else {
+            (parts::list_length(&ctx, listed.rows.len(), listed.more, "trusted publisher", "trusted publishers"))
+            (parts::table("Trusted publishers", &["Repository", "Workflow", "Packages", "Scope", "Last used"], &rows))
+        }
+        (parts::next_page_link(ALL, &[], next.as_deref()))
+    };
+    Ok(frame::page(&ctx, Sheet::of("Trusted publishers"), &body))
 }
 
 async fn managed(ctx: &PageContext) -> Result<RepositoryRow, ApiError> {

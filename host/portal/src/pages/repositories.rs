@@ -7,7 +7,6 @@ use packhouse_api::error::ApiError;
 use packhouse_api::operations::repositories::RepositoryWithUsage;
 use packhouse_api::operations::{PageRequest, repositories};
 use packhouse_identity::permissions::Permission::ManageRepositories;
-use packhouse_store::RepositoryId;
 
 use super::Routes;
 use crate::frame::{self, Sheet};
@@ -30,12 +29,13 @@ pub(super) fn after<I: std::str::FromStr>(ctx: &PageContext) -> Result<Option<I>
 }
 
 async fn show(ctx: Arc<PageContext>) -> PageResult {
-    let page = PageRequest { limit: ROWS, after: after::<RepositoryId>(&ctx)? };
-    let listed = repositories::list_with_usage(&ctx.actor, page).await?;
-    let next = listed.rows.last().filter(|_| listed.more).map(|one| one.row.id.to_string());
+    let page = PageRequest { limit: ROWS, after: after::<String>(&ctx)? };
+    let listed = repositories::list_by_name(&ctx.actor, &page).await?;
+    let next = listed.rows.last().filter(|_| listed.more).map(|one| one.row.name.clone());
     let manages = ctx.holds(ManageRepositories);
     let body = html! {
         @if listed.rows.is_empty() { (empty(manages)) } @else {
+            (parts::list_length(&ctx, listed.rows.len(), listed.more, "repository", "repositories"))
             ul.rows { @for row in &listed.rows { li { (one(row)) } } }
         }
         (parts::next_page_link("/repositories", &[], next.as_deref()))

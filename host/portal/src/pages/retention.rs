@@ -1,5 +1,4 @@
-//! `/organization/retention` and the page of each policy: its rule, a preview, and the results of
-//! its past runs.
+//! `/retention` and the page of each policy: its rule, a preview, and the results of its past runs.
 
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ use crate::visit;
 use crate::{PageResult, dates, fault, parts};
 
 /// Path of the list of retention policies.
-const PATH: &str = "/organization/retention";
+const PATH: &str = "/retention";
 /// Maximum rows of a preview.
 const MAX_ROWS: usize = 200;
 /// Maximum number of past runs on the page of a policy.
@@ -35,7 +34,7 @@ const POLICIES: u32 = 100;
 pub(super) fn routes() -> Routes {
     vec![
         (PATH, visit::page(list).merge(visit::form(create))),
-        ("/organization/retention/{id}", visit::page(show).merge(visit::form(act))),
+        ("/retention/{id}", visit::page(show).merge(visit::form(act))),
     ]
 }
 
@@ -98,7 +97,10 @@ async fn listed(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
                 h2 { "No retention policies yet" }
                 p { "A policy deletes old or unused versions every hour. You preview it before you enforce it, and you can restore deleted versions from the repository's trash." }
             }
-        } @else { (rows(ctx, &policies)) }
+        } @else {
+            (parts::list_length(ctx, policies.len(), listed.more, "policy", "policies"))
+            (rows(ctx, &policies))
+        }
         (parts::next_page_link(PATH, &[], next.as_deref()))
         form.card method="post" action=(PATH) {
             h2 { "New policy" }
@@ -108,8 +110,7 @@ async fn listed(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
         }
     };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
-    let crumbs = html! { p.crumbs { a href="/organization" { "Organization" } } };
-    Ok(frame::page(ctx, Sheet { status, crumbs, ..Sheet::of("Retention policies") }, &body))
+    Ok(frame::page(ctx, Sheet { status, ..Sheet::of("Retention policies") }, &body))
 }
 
 /// Returns the repositories to choose from: policies apply only to hosted ones, and need the right
@@ -278,7 +279,7 @@ async fn detail_page(
             (parts::two_step_button(ctx, &ctx.path, &[("do", "delete")], "Delete", ""))
         }
     };
-    let crumbs = html! { p.crumbs { a href="/organization" { "Organization" } " " a href=(PATH) { "Retention policies" } } };
+    let crumbs = html! { p.crumbs { a href=(PATH) { "Retention policies" } } };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
     Ok(frame::page(ctx, Sheet { status, crumbs, ..Sheet::of(&policy.row.name) }, &body))
 }

@@ -54,7 +54,7 @@ fn one(found: &FoundPackage, worst: Option<&Mark>) -> Markup {
             @if !found.summary.is_empty() { p { (parts::isolated(&found.summary)) } }
             p.meta {
                 span { "in " a href=(parts::repository(&found.repository_name)) { (found.repository_name) } }
-                span { (found.format) }
+                (parts::tag(&found.format))
                 @if let Some(latest) = &found.latest { span { (parts::isolated(latest)) } }
                 @if let Some(at) = found.updated_at { span { (dates::unsigned_time(at)) } }
             }

@@ -66,6 +66,7 @@ async fn list(ctx: &PageContext, form: &Fields, wrong: Option<&ApiError>) -> Pag
                 p { "A service account is for a program that manages this server through the API. It has no password and no tokens for packages: it signs in with API tokens alone. Pipelines that publish packages use service keys or trusted publishers." }
             }
         } @else {
+            (parts::list_length(ctx, listed.rows.len(), listed.more, "service account", "service accounts"))
             ul.rows { @for account in &listed.rows { li { (one(account)) } } }
         }
         (parts::next_page_link(PATH, &[], next.as_deref()))

@@ -46,7 +46,7 @@ async fn list(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
     let (of_organization, page) = (owner && ctx.query.text("of") != "repo", || after::<TokenId>(ctx));
     let kind = if of_organization { KeyKind::Organization } else { KeyKind::Repository };
     let page = PageRequest { limit: ROWS, after: page()? };
-    let RowPage { rows, more } = tokens::list(&ctx.actor, TokenFilter::Keys(kind), page).await?;
+    let RowPage { rows, more } = tokens::list_newest(&ctx.actor, TokenFilter::Keys(kind), page).await?;
     let next = rows.last().filter(|_| more).map(|token| token.row.id.to_string());
     let choices = choices(ctx).await?;
     let here = if of_organization { ORGANIZATION } else { "repo" };
@@ -59,6 +59,7 @@ async fn list(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
                 p { "A service key is a token for a machine. It keeps working when the member who created it leaves, and expires within 90 days." }
             }
         } @else {
+            (parts::list_length(ctx, rows.len(), more, "service key", "service keys"))
             ul.rows { @for token in &rows { li { (one(ctx, "/service-keys", token, &choices)) } } }
         }
         (parts::next_page_link("/service-keys", &[("of", here)], next.as_deref()))

@@ -25,7 +25,7 @@ use crate::{PageResult, confirm, draft, fault, parts, policy};
 
 pub(super) fn routes() -> Routes {
     vec![
-        ("/", visit::page(|_| async { Ok(see_other("/repositories")) })),
+        ("/", visit::page(|_| async { Ok(see_other("/home")) })),
         ("/sign-in", guest::page(show).merge(guest::form(sign_in))),
         ("/sign-out", visit::page(confirm_sign_out).merge(visit::form(sign_out))),
     ]

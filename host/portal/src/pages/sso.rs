@@ -1,4 +1,4 @@
-//! The settings of the sign-in by an OpenID Connect provider, as a part of several pages.
+//! The settings of the sign-in by an OpenID Connect provider, as a part of `/settings/sign-in`.
 
 use maud::{Markup, html};
 use packhouse_api::error::ApiError;

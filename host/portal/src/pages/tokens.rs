@@ -70,7 +70,7 @@ fn member(ctx: &PageContext) -> Option<&str> {
 async fn list(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
     let page = PageRequest { limit: ROWS, after: after::<TokenId>(ctx)? };
     let filter = member(ctx).map_or(TokenFilter::Own, |name| TokenFilter::Member(name.to_owned()));
-    let listed = tokens::list(&ctx.actor, filter, page).await?;
+    let listed = tokens::list_newest(&ctx.actor, filter, page).await?;
     let next = listed.rows.last().filter(|_| listed.more).map(|token| token.row.id.to_string());
     let choices = choices(ctx).await?;
     let listed_member = member(ctx);
@@ -82,6 +82,7 @@ async fn list(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
                 p { "A token is the password of a package client. You choose its repositories and whether it may read or write, and you can revoke it at any time." }
             }
         } @else {
+            (parts::list_length(ctx, listed.rows.len(), listed.more, "token", "tokens"))
             ul.rows { @for token in &listed.rows { li { (one(ctx, "/tokens", token, &choices)) } } }
         }
         (parts::next_page_link("/tokens", &[("member", listed_member.unwrap_or_default())], next.as_deref()))

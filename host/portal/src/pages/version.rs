@@ -6,31 +6,28 @@ use std::sync::Arc;
 use maud::{Markup, html};
 use packhouse_api::documents;
 use packhouse_api::error::ApiError;
-use packhouse_api::operations::advisories::Mark;
 use packhouse_api::operations::packages::{self, VersionPage};
-use packhouse_api::operations::policies;
+use packhouse_api::operations::policies::{self, RuledVersion};
 use packhouse_api::operations::upkeep::{self, VersionPath};
 use packhouse_runtime::VersionState;
-use packhouse_store::{Version, VersionFile};
 
 use super::Routes;
 use super::attestations::attestations;
 use super::image::image;
-use super::package::{crumbs, rights};
+use super::install::install;
+use super::package::{activity_of, crumbs, rights};
 use super::repository::named;
+use super::version_lists::{advisories, bills, damaged, dependencies, files, properties, severity, state};
+use super::version_side::about;
 use crate::field::{Filled, Text};
 use crate::frame::{self, Sheet};
 use crate::page_context::{PageContext, see_other};
 use crate::visit;
-use crate::{PageResult, dates, fault, parts};
+use crate::{PageResult, fault, parts};
 
-/// Property of a version with the reason for its state.
-const REASON: &str = "reason";
-/// Maximum number of rows in each list.
-const ROWS: usize = 40;
 /// Maximum bytes of a page's content. With frame, style sheet and script the page stays below 60
 /// KiB.
-const ROOM: usize = 42 * 1024;
+pub(super) const ROOM: usize = 31 * 1024;
 
 pub(super) fn routes() -> Routes {
     vec![
@@ -48,161 +45,74 @@ async fn show(ctx: Arc<PageContext>) -> PageResult {
 
 async fn page(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
     let row = named(ctx).await?;
-    let (package, number) = (ctx.named("package"), ctx.named("version"));
-    let page_data = packages::version(&ctx.actor, &row.id.to_string(), package, number).await?;
+    let (id, package, number) = (row.id.to_string(), ctx.named("package"), ctx.named("version"));
+    let page_data = packages::version(&ctx.actor, &id, package, number).await?;
     let ruled = policies::of_version(&ctx.actor, &row, package, number).await?;
-    let VersionPage { details, install, presented, .. } = &page_data;
-    let version = &details.version;
+    let chart = activity_of(ctx, &id, package).await?;
+    let version = &page_data.details.version;
     let before = html! {
         @if let Some(wrong) = wrong { (parts::alert(wrong.message())) }
-        @if !version.summary.is_empty() { p { (parts::short(&version.summary)) } }
-        @if !details.damaged_files.is_empty() { (damaged(&page_data)) }
-        (facts(&page_data))
-        @if !ruled.is_empty() { (super::policies::rulings(&ruled, package, number)) }
-        @if !page_data.advisories.is_empty() { (advisories(&page_data.advisories)) }
-        @if !install.is_empty() {
-            section aria-labelledby="install" {
-                h2 id="install" { "Install" }
-                @for (number, one) in install.iter().enumerate() {
-                    @let id = format!("install-{number}");
-                    div.card {
-                        h3 { (one.client) }
-                        pre tabindex="0" role="region" aria-label={ (one.client) ", how to install" } { code id=(id) { (one.text) } }
-                        (parts::copyable(&id, &Markup::default(), &format!("Copy for {}", one.client)))
-                    }
-                }
-            }
-        }
+        @if !version.summary.is_empty() { p.lead { (parts::short(&version.summary)) } }
+        (state(version))
+        (damaged(&page_data))
+        @if !ruled.is_empty() { h2 { "Policies" } (super::policies::rulings(&ruled, package, number)) }
+        (advisories(&page_data.advisories))
     };
-    let behind = html! {
-        @if !presented.dependencies.is_empty() { (dependencies(&page_data)) }
+    let side = html! {
+        (install(&page_data.install, &row.format))
+        (about(&page_data, &html! { "About this version" }))
+        (chart)
+    };
+    let lists = html! {
+        (dependencies(&page_data))
         (files(&page_data))
-        @if !page_data.documents.is_empty() { (bills(&page_data)) }
-        @if let Some(found) = &presented.image { (image(found)) }
-        (attestations(&page_data.attestations, &presented.attestations))
-        @if !version.properties.is_empty() { (properties(version)) }
-        (actions(ctx, &page_data))
+        @if let Some(found) = &page_data.presented.image { (image(found)) }
+        (attestations(&page_data.attestations, &page_data.presented.attestations))
+        (bills(&page_data))
+        (properties(version))
     };
-    let room = ROOM.saturating_sub(before.0.len() + behind.0.len());
-    let readme = match &presented.readme {
-        Some(text) => Some(ctx.portal.readmes.html(&text.media_type, &text.text, room).await),
-        None => None,
-    };
+    let after = actions(ctx, &page_data);
+    let used: usize = [&before, &side, &lists, &after].iter().map(|part| part.0.len()).sum();
+    let readme = readme(ctx, &page_data, ROOM.saturating_sub(used)).await;
     let body = html! {
         (before)
-        @if let Some(readme) = &readme { section.card.readme aria-label="README" dir="auto" { (readme) } }
-        (behind)
+        div.columns {
+            div.side { (side) }
+            div { (readme) (lists) }
+        }
+        (after)
     };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
     let title = format!("{package} {number}");
-    Ok(frame::page(ctx, Sheet { status, crumbs: crumbs(&row, Some(package)), ..Sheet::of(&title) }, &body))
+    let (crumbs, beside) = (crumbs(&row, Some(package)), tags(&page_data, &ruled));
+    Ok(frame::page(ctx, Sheet { status, crumbs, beside, ..Sheet::of(&title) }, &body))
 }
 
-fn reason(version: &Version) -> Option<&str> {
-    version
-        .properties
-        .iter()
-        .find(|(name, _)| name == REASON)
-        .map(|(_, value)| value.as_str())
-        .filter(|text| !text.is_empty())
+/// Builds the README in at most `room` bytes. The result is empty if the version has none.
+pub(super) async fn readme(ctx: &PageContext, page_data: &VersionPage, room: usize) -> Markup {
+    let Some(text) = &page_data.presented.readme else { return Markup::default() };
+    let readme = ctx.portal.readmes.html(&text.media_type, &text.text, room).await;
+    html! { section.card.readme aria-label="README" dir="auto" { (readme) } }
 }
 
-fn facts(page_data: &VersionPage) -> Markup {
-    let (details, version) = (&page_data.details, &page_data.details.version);
+/// Builds the tags next to the heading: the state of the version, the worst ruling and the worst
+/// advisory.
+fn tags(page_data: &VersionPage, ruled: &[RuledVersion]) -> Markup {
+    let state = &page_data.details.version.state;
     html! {
-        div.card {
-            dl {
-                @if !version.state.is_empty() {
-                    dt { "State" } dd { (parts::tag(&version.state)) @if let Some(reason) = reason(version) { " " (parts::short(reason)) } }
-                }
-                dt { "Published" }
-                dd {
-                    @match version.published { Some(at) => (dates::unsigned_time(at)), None => "unknown" }
-                    @if !details.published_by.is_empty() { " by " (parts::isolated(&details.published_by)) }
-                }
-                dt { "Downloads" }
-                dd { (details.downloads) @if let Some(at) = details.last_downloaded_at { ", last " (dates::time(at)) } }
-            }
+        span.acts {
+            @if !state.is_empty() { (parts::tag(state)) }
+            (blocked(ruled))
+            @if let Some(worst) = page_data.advisories.first() { (parts::tag(severity(worst))) }
         }
     }
 }
 
-/// Explains how to repair files whose stored bytes are lost.
-fn damaged(page_data: &VersionPage) -> Markup {
-    let repair = match page_data.repository.kind.as_str() {
-        "proxy" => "The next download fetches them from the upstream again.",
-        _ => "Publish the same files again to repair them.",
-    };
-    parts::alert(&format!(
-        "The files marked as damaged cannot be downloaded, because their stored bytes are missing or damaged. {repair}"
-    ))
-}
-
-/// Advisories about the version, the most severe first.
-fn advisories(marks: &[Mark]) -> Markup {
-    let rows = html! {
-        @for mark in marks.iter().take(ROWS) {
-            tr {
-                th scope="row" {
-                    @if mark.url.starts_with("https://") { a href=(mark.url) rel="noreferrer nofollow" { (parts::short(&mark.id)) } }
-                    @else { (parts::short(&mark.id)) }
-                }
-                td { (parts::tag(if mark.malware { "malware" } else { mark.severity.as_str() })) }
-                td { (parts::short(&mark.summary)) }
-                td { @for version in mark.fixed.iter().take(5) { (parts::short(version)) " " } }
-            }
-        }
-    };
+/// Builds the tag of a version that policies refuse, or warn about.
+pub(super) fn blocked(ruled: &[RuledVersion]) -> Markup {
+    let refused = ruled.iter().any(|one| one.ruling != "warned");
     html! {
-        h2 { "Advisories" }
-        (parts::table("Advisories", &["Advisory", "Severity", "Summary", "Fixed in"], &rows))
-        @if marks.len() > ROWS { p { (marks.len() - ROWS) " more are not shown." } }
-    }
-}
-
-fn files(page_data: &VersionPage) -> Markup {
-    let (damaged, counted) = (&page_data.details.damaged_files, &page_data.details.file_downloads);
-    // Damaged files come first, so that the row limit never hides them.
-    let mut files: Vec<&VersionFile> = page_data.details.version.files.iter().collect();
-    files.sort_by_key(|file| !damaged.contains(&file.path));
-    let rows = html! {
-        @for file in files.iter().take(ROWS) {
-            tr {
-                th scope="row" {
-                    (parts::short(&file.path))
-                    @if damaged.contains(&file.path) { " " (parts::tag("damaged")) }
-                }
-                td.num { (parts::size(file.size)) }
-                td.num { (counted.get(&file.path).copied().unwrap_or_default()) }
-                td { code { (file.digest.to_string()) } }
-            }
-        }
-    };
-    html! {
-        h2 { "Files" }
-        @if files.is_empty() { p.soft { "This version has no files." } } @else { (parts::table("Files", &["File", "Size", "Downloads", "Digest"], &rows)) }
-        @if files.len() > ROWS { p.soft { (files.len() - ROWS) " more are listed by the API." } }
-    }
-}
-
-/// Bills of materials of the version.
-fn bills(page_data: &VersionPage) -> Markup {
-    let version = &page_data.details.version;
-    let page = parts::version(&page_data.repository.name, &version.name, &version.version);
-    let rows = html! {
-        @for one in page_data.documents.iter().take(ROWS) {
-            tr {
-                th scope="row" { a href={ (page) "/documents/" (one.sha256.digest().to_string()) } { (parts::short(&one.title)) } }
-                td { (parts::short(&one.form)) }
-                td { (parts::short(if one.path.is_empty() { "the version" } else { &one.path })) }
-                td.num { (parts::size(one.size)) }
-            }
-        }
-    };
-    html! {
-        h2 { "Bills of materials" }
-        (parts::table("Bills of materials", &["Document", "Format", "Describes", "Size"], &rows))
-        @if page_data.documents.len() > ROWS { p.soft { (page_data.documents.len() - ROWS) " more are listed by the API." } }
+        @if refused { (parts::tag("blocked")) } @else if !ruled.is_empty() { (parts::tag("warned")) }
     }
 }
 
@@ -211,33 +121,6 @@ async fn fetch(ctx: Arc<PageContext>) -> PageResult {
     let (package, number, digest) = (ctx.named("package"), ctx.named("version"), ctx.named("digest"));
     documents::answer(packages::document(&ctx.actor, &row.id.to_string(), package, number, digest).await?)
         .await
-}
-
-fn dependencies(page_data: &VersionPage) -> Markup {
-    let all = &page_data.presented.dependencies;
-    let rows = html! {
-        @for one in all.iter().take(ROWS) {
-            tr {
-                th scope="row" { (parts::short(&one.name)) }
-                td { (parts::short(&one.requirement)) }
-                td { (parts::short(&one.group)) }
-            }
-        }
-    };
-    html! {
-        h2 { "Dependencies" }
-        (parts::table("Dependencies", &["Package", "Requirement", "Group"], &rows))
-        @if all.len() > ROWS { p.soft { (all.len() - ROWS) " more are not shown." } }
-    }
-}
-
-fn properties(version: &Version) -> Markup {
-    html! {
-        div.card {
-            h2 { "Properties" }
-            dl { @for (name, value) in version.properties.iter().filter(|(name, _)| name != REASON).take(ROWS) { dt { (parts::short(name)) } dd { (parts::short(value)) } } }
-        }
-    }
 }
 
 /// Forms of the actions that the member may perform on the version.

@@ -1,4 +1,4 @@
-//! `/organization/webhooks` and the page of each webhook: its URL, its events and its deliveries.
+//! `/webhooks` and the page of each webhook: its URL, its events and its deliveries.
 
 use std::sync::Arc;
 
@@ -24,9 +24,7 @@ use crate::visit;
 use crate::{PageResult, dates, fault, parts};
 
 /// Path of the list of webhooks.
-const PATH: &str = "/organization/webhooks";
-/// Maximum number of webhooks on the organization's page.
-const MAX_ROWS: u32 = 50;
+const PATH: &str = "/webhooks";
 const DELIVERIES: u32 = 25;
 /// Maximum characters of a response on the page.
 const BEGINNING: usize = 200;
@@ -34,23 +32,8 @@ const BEGINNING: usize = 200;
 pub(super) fn routes() -> Routes {
     vec![
         (PATH, visit::page(list).merge(visit::form(create))),
-        ("/organization/webhooks/{id}", visit::page(show).merge(visit::form(act))),
+        ("/webhooks/{id}", visit::page(show).merge(visit::form(act))),
     ]
-}
-
-/// Builds the section about webhooks on the organization's page.
-pub(super) async fn section(ctx: &PageContext) -> Result<Markup, ApiError> {
-    if !ctx.holds(ManageOwnerAccount) {
-        return Ok(Markup::default());
-    }
-    let listed = webhooks::list(&ctx.actor, PageRequest { limit: MAX_ROWS, after: None }).await?;
-    Ok(html! {
-        h2 { "Webhooks" }
-        div.card {
-            @if listed.rows.is_empty() { p { "There are no webhooks yet." } } @else { (rows(&listed.rows)) }
-            p { a href=(PATH) { "Manage webhooks" } }
-        }
-    })
 }
 
 fn rows(hooks: &[WebhookRow]) -> Markup {
@@ -91,7 +74,10 @@ async fn listed(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
                 h2 { "No webhooks yet" }
                 p { "A webhook is an address of yours that receives events: which version was published or deleted, which token was created." }
             }
-        } @else { (rows(&listed.rows)) }
+        } @else {
+            (parts::list_length(ctx, listed.rows.len(), listed.more, "webhook", "webhooks"))
+            (rows(&listed.rows))
+        }
         (parts::next_page_link(PATH, &[], next.as_deref()))
         form.card method="post" action=(PATH) {
             h2 { "New webhook" }
@@ -101,8 +87,7 @@ async fn listed(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
         }
     };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
-    let crumbs = html! { p.crumbs { a href="/organization" { "Organization" } } };
-    Ok(frame::page(ctx, Sheet { status, crumbs, ..Sheet::of("Webhooks") }, &body))
+    Ok(frame::page(ctx, Sheet { status, ..Sheet::of("Webhooks") }, &body))
 }
 
 fn hook_fields(filled: &Filled<'_>, repositories: &[Choice]) -> Markup {
@@ -168,8 +153,7 @@ fn created(ctx: &PageContext, made: &MadeWebhook) -> http::Response<axum::body::
             p { a href={ (PATH) "/" (made.row.id) } { "Open the webhook" } }
         }
     };
-    let crumbs =
-        html! { p.crumbs { a href="/organization" { "Organization" } " " a href=(PATH) { "Webhooks" } } };
+    let crumbs = html! { p.crumbs { a href=(PATH) { "Webhooks" } } };
     frame::page(ctx, Sheet { crumbs, ..Sheet::of("Webhook created") }, &body)
 }
 
@@ -220,8 +204,7 @@ async fn detail_page(ctx: &PageContext, hook: &WebhookRow, wrong: Option<&ApiErr
             (parts::two_step_button(ctx, &ctx.path, &[("do", "delete")], "Delete", ""))
         }
     };
-    let crumbs =
-        html! { p.crumbs { a href="/organization" { "Organization" } " " a href=(PATH) { "Webhooks" } } };
+    let crumbs = html! { p.crumbs { a href=(PATH) { "Webhooks" } } };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
     Ok(frame::page(ctx, Sheet { status, crumbs, ..Sheet::of("Webhook") }, &body))
 }

@@ -15,6 +15,24 @@ pub struct Setting {
     /// Description in one line, for people.
     #[serde(default)]
     pub summary: String,
+    /// Label for people. If it is empty, the name in words is the label.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    /// Kinds of repository that the setting applies to; empty for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repository_kinds: Vec<String>,
+    /// Unit of an integer, so that people can enter it in a larger unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<SettingUnit>,
+}
+
+/// Unit in which a setting counts.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SettingUnit {
+    Seconds,
+    Days,
+    Bytes,
 }
 
 /// Type of a setting's values.

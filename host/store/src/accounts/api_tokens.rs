@@ -177,7 +177,11 @@ impl Store {
         Ok(ApiTokenRotation::Rotated(Box::new(row)))
     }
 
-    async fn api_tokens(&self, condition: &str, values: Vec<Value>) -> Result<Vec<ApiTokenRow>, StoreError> {
+    pub(super) async fn api_tokens(
+        &self,
+        condition: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<ApiTokenRow>, StoreError> {
         let sql =
             format!("SELECT {} FROM api_tokens a WHERE {condition}", columns_of("a", API_TOKEN_COLUMNS));
         let rows = self.inner.db.fetch(sql, values).await?;

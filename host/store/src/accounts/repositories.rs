@@ -175,7 +175,7 @@ impl Store {
         Ok(groups.into_iter().map(|group| group.id).collect())
     }
 
-    async fn repositories(
+    pub(super) async fn repositories(
         &self,
         condition: &str,
         values: Vec<Value>,

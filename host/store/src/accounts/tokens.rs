@@ -266,7 +266,11 @@ impl Store {
         Ok(purged)
     }
 
-    async fn tokens(&self, condition: &str, values: Vec<Value>) -> Result<Vec<TokenRow>, StoreError> {
+    pub(super) async fn tokens(
+        &self,
+        condition: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<TokenRow>, StoreError> {
         let sql = format!("SELECT {} FROM tokens t WHERE {condition}", columns_of("t", TOKEN_COLUMNS));
         let rows = self.inner.db.fetch(sql, values).await?;
         let mut tokens: Vec<TokenRow> =

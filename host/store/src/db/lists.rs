@@ -59,6 +59,11 @@ async fn pages_of_long_lists_seek() {
         store.list_tokens(organization, None, Some("org"), after.map(TokenId), 21).await.unwrap();
         store.audit_events(organization, &AuditFilter::default(), after, 51).await.unwrap();
         store.list_members(organization, after.map(MemberId), 51).await.unwrap();
+        store.list_newest_tokens(organization, member, None, after.map(TokenId), 21).await.unwrap();
+        store.list_newest_tokens(organization, None, Some("org"), after.map(TokenId), 21).await.unwrap();
+        store.list_newest_api_tokens(organization, MemberId(1), after.map(ApiTokenId), 51).await.unwrap();
+        let name = after.map(|_| "m");
+        store.list_repositories_by_name(organization, name, 51).await.unwrap();
         store.list_service_accounts(organization, after.map(MemberId), 51).await.unwrap();
         store.list_teams(organization, after.map(TeamId), 51).await.unwrap();
         store.team_members(TeamId(1), after.map(MemberId), 51).await.unwrap();

@@ -11,6 +11,7 @@ use crate::names::{HeldNamesQuery, PackageName, catalog_sql};
 use crate::packages;
 use crate::quotas;
 use crate::records::{keys, read};
+use crate::rules::version_facts;
 use crate::version_details;
 use crate::webhooks::queue_statements;
 use crate::write_behind::{answers as used, downloads};
@@ -93,6 +94,7 @@ async fn hot_statements_seek() {
         rows(answers::FORGET, 2),
         packages::NAMES.to_owned(),
         rows(packages::SUMMARIES, 2),
+        rows(packages::NOTES, 2),
         rows(version_details::DAMAGED, 2),
     ];
     for statement in statements.into_iter().chain(queue_statements()) {
@@ -141,6 +143,8 @@ async fn statements_about_some_rows_of_a_repository_read_no_others() {
         (sql::REMOVE, 2),
         (answers::FORGET, 2),
         (packages::SUMMARIES, 2),
+        (packages::NOTES, 2),
+        (version_facts::FACTS, 3),
         (catalog::FILES_GONE, 4),
         (catalog::VERSIONS_GONE, 3),
         (catalog::PACKAGES_GONE, 2),

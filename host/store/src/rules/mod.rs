@@ -9,7 +9,7 @@ mod components;
 mod exceptions;
 mod recorded;
 mod rows;
-mod version_facts;
+pub(crate) mod version_facts;
 
 pub use components::{MAX_POLICY_COMPONENTS, NewPolicyComponent, PolicyComponentRow};
 pub use exceptions::{ExceptionRow, MAX_EXCEPTIONS, NewException};

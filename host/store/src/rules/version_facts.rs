@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use crate::boxed;
 use crate::catalog::{Version, VersionFile};
-use crate::db::{Row, values};
+use crate::db::{MultiRow, Row, Value, values};
 use crate::error::StoreError;
 use crate::ids::{OrganizationId, RepositoryId, RuleId};
 use crate::store::Store;
@@ -15,6 +15,13 @@ use crate::webhooks::{EventKind, NewWebhookEvent, write_event};
 
 const COLUMNS: &str =
     "v.name, v.version, v.published, v.shown_at, v.summary, v.properties, v.state FROM versions v";
+
+/// Reads the facts of chosen versions; their keys come between both parts.
+pub(crate) const FACTS: [&str; 2] = [
+    "SELECT v.name, v.version, v.published, v.shown_at, v.summary, v.properties, v.state FROM versions v \
+     WHERE (v.repository, v.name, v.version) IN (VALUES ",
+    ")",
+];
 
 /// A version with the facts for a preview. The time in `version` is set only if the format stated
 /// it.
@@ -85,6 +92,23 @@ impl Store {
         let sql = format!("SELECT {COLUMNS} WHERE v.repository = $1 AND v.name = $2 AND v.version = $3");
         let row = self.inner.db.find(sql, values![repository.0, name, number]).await?;
         row.as_ref().map(facts).transpose()
+    }
+
+    /// Facts of these versions of a package, in any order, without those that are not in the
+    /// catalog. It takes one statement.
+    #[boxed]
+    pub async fn facts_of_versions(
+        &self,
+        repository: RepositoryId,
+        name: &str,
+        numbers: &[String],
+    ) -> Result<Vec<VersionFactsRow>, StoreError> {
+        let rows = numbers
+            .iter()
+            .map(|number| [Value::from(repository.0), Value::from(name), Value::from(number.as_str())]);
+        let [before, after] = FACTS;
+        let rows = self.inner.db.fetch_multi_row(MultiRow::new(before, rows.collect(), after)).await?;
+        rows.iter().map(facts).collect()
     }
 
     /// Packages of a format that the organization uses, at most `limit`. These are packages of

@@ -35,7 +35,7 @@ pub(super) enum ChecksumPolicy {
 pub(crate) fn policy_setting() -> Setting {
     let summary = "Proxies only: a file that does not match the checksum of its upstream is refused (fail), served with a warning \
         in the log (warn), or not noticed, because checksums are never compared (ignore)";
-    Setting::choice(&["fail", "warn", "ignore"], summary)
+    Setting::choice(&["fail", "warn", "ignore"], summary).title("Checksums").repository_kinds(&["proxy"])
 }
 
 impl ChecksumPolicy {

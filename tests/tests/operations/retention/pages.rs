@@ -25,7 +25,7 @@ fn a_policy_is_made_previewed_enforced_and_undone_by_forms() {
         maven.put(&format!("org/example/a/{version}/a-{version}.jar"), "a").expect(201);
     }
     let mut person = Person::owner(&server);
-    let path = "/organization/retention";
+    let path = "/retention";
     let page = person.get(path).expect(200).text();
     assert!(page.contains("No retention policies yet") && page.contains(">Create policy<"), "{page}");
     let mut fields = vec![
@@ -55,7 +55,7 @@ fn a_policy_is_made_previewed_enforced_and_undone_by_forms() {
             &json!({"published_before_days": 0})
         )
     );
-    for listed in ["/organization", "/repositories/jars/settings", path] {
+    for listed in ["/repositories/jars/settings", path] {
         let page = person.get(listed).expect(200).text();
         assert!(page.contains("&lt;b&gt;old") && page.contains(&one), "{listed}: {page}");
     }

@@ -9,13 +9,13 @@ use serde_json::json;
 use super::receiver::Receiver;
 use super::{Hook, WEBHOOKS, allowing};
 
-const PATH: &str = "/organization/webhooks";
+const PATH: &str = "/webhooks";
 
 #[test]
 fn a_webhook_is_created_tested_paused_and_deleted_in_the_portal() {
     let server = allowing().start();
     let (api, receiver, mut person) = (Api::sign_in(&server), Receiver::start(), Person::owner(&server));
-    assert!(person.get("/organization").text().contains(PATH));
+    assert!(person.get("/home").text().contains(PATH), "the navigation leads to webhooks");
     let url = receiver.url();
     let wrong = person
         .send_form(PATH, &[("sent", "yes"), ("url", "ftp://x"), ("events", "tag.moved"), ("every", "yes")]);
@@ -32,7 +32,7 @@ fn a_webhook_is_created_tested_paused_and_deleted_in_the_portal() {
     );
     let hook = Hook { id: made["id"].as_str().unwrap().to_owned(), secret };
     let own = format!("{PATH}/{}", hook.id);
-    for page in [PATH, &own, "/organization"] {
+    for page in [PATH, &own, "/settings"] {
         let page = person.get(page).expect(200).text();
         assert!(!page.contains(&hook.secret) && page.len() <= 60 * 1024);
     }

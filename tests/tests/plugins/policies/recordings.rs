@@ -180,7 +180,7 @@ fn the_page_of_a_policy_lists_its_recordings() {
     let jars = MavenRepository::create(&server, "jars");
     let id = enforced(&api, "names", json!({"publish": ["acme:*"]}), json!("*"));
     let mut person = Person::owner(&server);
-    let path = format!("/organization/policies/{id}");
+    let path = format!("/policies/{id}");
     let submit = |person: &mut Person, name: &str| {
         let csrf = person.csrf(&path);
         person.post(&path, &[("csrf", csrf.as_str()), ("do", name)]).expect(303);

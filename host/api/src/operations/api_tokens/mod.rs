@@ -71,19 +71,37 @@ pub async fn list(
     owner: Option<&str>,
     page: PageRequest<ApiTokenId>,
 ) -> Result<RowPage<OwnedApiToken>, ApiError> {
-    let owner = match owner.filter(|id| *id != ME && !members::is_own(actor, id)) {
-        None => {
-            actor.judged_own();
-            actor.member().clone()
-        }
-        Some(id) => {
-            actor.needs(Permission::ManageMembers)?;
-            members::find_any(actor, id).await?
-        }
-    };
+    let owner = listed_owner(actor, owner).await?;
     let (store, organization) = (&actor.app.store, actor.organization());
     let rows = store.list_api_tokens(organization, Some(owner.id), page.after, page.one_further()).await?;
     Ok(page.cut(rows.into_iter().map(|row| OwnedApiToken::new(row, &owner)).collect()))
+}
+
+/// Like [`list`], but the newest token comes first.
+pub async fn list_newest(
+    actor: &Actor,
+    owner: Option<&str>,
+    page: PageRequest<ApiTokenId>,
+) -> Result<RowPage<OwnedApiToken>, ApiError> {
+    let owner = listed_owner(actor, owner).await?;
+    let (store, organization) = (&actor.app.store, actor.organization());
+    let rows = store.list_newest_api_tokens(organization, owner.id, page.after, page.one_further()).await?;
+    Ok(page.cut(rows.into_iter().map(|row| OwnedApiToken::new(row, &owner)).collect()))
+}
+
+/// Returns the account whose tokens are to be listed. Another one than the actor's needs
+/// manage-members.
+async fn listed_owner(actor: &Actor, owner: Option<&str>) -> Result<MemberRow, ApiError> {
+    match owner.filter(|id| *id != ME && !members::is_own(actor, id)) {
+        None => {
+            actor.judged_own();
+            Ok(actor.member().clone())
+        }
+        Some(id) => {
+            actor.needs(Permission::ManageMembers)?;
+            members::find_any(actor, id).await
+        }
+    }
 }
 
 /// Revokes an API token: the actor's own, or with manage-members one of a member or service account

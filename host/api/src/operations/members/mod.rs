@@ -68,6 +68,18 @@ pub async fn list(actor: &Actor, page: PageRequest<MemberId>) -> Result<RowPage<
     Ok(page.cut(rows))
 }
 
+/// Returns a page of the members by e-mail address, after the address on which the previous page
+/// ended. Needs what [`list`] needs.
+pub async fn list_by_email(
+    actor: &Actor,
+    page: &PageRequest<String>,
+) -> Result<RowPage<MemberRow>, ApiError> {
+    may_see_others(actor)?;
+    let (store, organization) = (&actor.app.store, actor.organization());
+    let rows = store.list_members_by_email(organization, page.after.as_deref(), page.one_further()).await?;
+    Ok(page.cut(rows))
+}
+
 /// Returns a member. Needs manage-members or manage-owner-account, except for the actor's own
 /// account.
 pub async fn show(actor: &Actor, id: &str) -> Result<MemberRow, ApiError> {

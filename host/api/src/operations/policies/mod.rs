@@ -23,7 +23,7 @@ use super::retention::Reach;
 use super::{Actor, PageRequest, RowPage};
 use crate::error::ApiError;
 pub use components::{ListedComponent, install, list as components, remove as remove_component};
-pub use of_version::{RuledVersion, of_version};
+pub use of_version::{RuledVersion, of_version, of_versions};
 pub use preview::{Preview, PreviewItem, preview};
 pub use recordings::{record, recording, recording_of, recordings, stop_recording};
 

@@ -157,7 +157,37 @@ pub async fn list_with_usage(
     actor: &Actor,
     page: PageRequest<RepositoryId>,
 ) -> Result<RowPage<RepositoryWithUsage>, ApiError> {
-    let RowPage { rows, more } = list(actor, page).await?;
+    let listed = list(actor, page).await?;
+    with_usage(actor, listed).await
+}
+
+/// Returns a page of the repositories that the actor may see, ordered by name, with their counters.
+/// The page begins after the name on which the previous page ended.
+pub async fn list_by_name(
+    actor: &Actor,
+    page: &PageRequest<String>,
+) -> Result<RowPage<RepositoryWithUsage>, ApiError> {
+    actor.judged_own();
+    let (mut found, mut after) = (Vec::new(), page.after.clone());
+    while found.len() < page.one_further() as usize {
+        let (store, organization) = (&actor.app.store, actor.organization());
+        let rows = store.list_repositories_by_name(organization, after.as_deref(), READ_AT_ONCE).await?;
+        after = rows.last().map(|row| row.name.clone());
+        let last = rows.len() < READ_AT_ONCE as usize;
+        found.extend(rows.into_iter().filter(|row| may_see(actor, row)));
+        if last {
+            break;
+        }
+    }
+    with_usage(actor, page.cut(found)).await
+}
+
+/// Adds the counters to a page of repositories, with one statement.
+async fn with_usage(
+    actor: &Actor,
+    listed: RowPage<RepositoryRow>,
+) -> Result<RowPage<RepositoryWithUsage>, ApiError> {
+    let RowPage { rows, more } = listed;
     let ids: Vec<RepositoryId> = rows.iter().map(|row| row.id).collect();
     let mut usage = actor.app.store.repository_usage(actor.organization(), &ids).await?;
     let with = |row: RepositoryRow| {

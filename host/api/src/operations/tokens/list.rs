@@ -5,7 +5,9 @@ use std::collections::HashMap;
 
 use packhouse_identity as identity;
 use packhouse_identity::permissions::Permission;
-use packhouse_store::{MemberRow, PUBLISHER_BACKING, RepositoryId, RepositoryRow, TokenId, TokenRow};
+use packhouse_store::{
+    MemberId, MemberRow, PUBLISHER_BACKING, RepositoryId, RepositoryRow, TokenId, TokenRow,
+};
 use packhouse_wire::catalogue;
 
 use super::{OwnedToken, rights};
@@ -46,37 +48,83 @@ pub enum TokenFilter {
     Keys(KeyKind),
 }
 
-/// Returns a page of tokens. Another member's tokens need manage-owner-account: 403
-/// `insufficient_permissions`, then 404 `user_not_found`.
+/// Order of a list, by the time of creation.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum ListOrder {
+    OldestFirst,
+    NewestFirst,
+}
+
+/// Returns a page of tokens, the oldest first. Another member's tokens need manage-owner-account:
+/// 403 `insufficient_permissions`, then 404 `user_not_found`.
 pub async fn list(
     actor: &Actor,
     filter: TokenFilter,
     page: PageRequest<TokenId>,
 ) -> Result<RowPage<OwnedToken>, ApiError> {
+    ordered(actor, filter, page, ListOrder::OldestFirst).await
+}
+
+/// Like [`list`], but the newest token comes first.
+pub async fn list_newest(
+    actor: &Actor,
+    filter: TokenFilter,
+    page: PageRequest<TokenId>,
+) -> Result<RowPage<OwnedToken>, ApiError> {
+    ordered(actor, filter, page, ListOrder::NewestFirst).await
+}
+
+async fn ordered(
+    actor: &Actor,
+    filter: TokenFilter,
+    page: PageRequest<TokenId>,
+    order: ListOrder,
+) -> Result<RowPage<OwnedToken>, ApiError> {
     let email = &actor.member().email;
     match filter {
-        TokenFilter::Own => of_member(actor, actor.member(), page).await,
+        TokenFilter::Own => of_member(actor, actor.member(), page, order).await,
         TokenFilter::Member(name) if identity::email(&name).as_ref() == Some(email) => {
-            of_member(actor, actor.member(), page).await
+            of_member(actor, actor.member(), page, order).await
         }
         TokenFilter::Member(name) => {
             // Checked before the member is looked up, so that the refusal does not reveal whether
             // the member exists.
             actor.needs(Permission::ManageOwnerAccount)?;
-            of_member(actor, &other(actor, &name).await?, page).await
+            of_member(actor, &other(actor, &name).await?, page, order).await
         }
-        TokenFilter::Keys(kind) => keys(actor, kind, page).await,
+        TokenFilter::Keys(kind) => keys(actor, kind, page, order).await,
     }
+}
+
+/// Reads tokens of a member, or service keys of a kind, that follow the last token of the previous
+/// page in this order.
+async fn read(
+    actor: &Actor,
+    owner: Option<MemberId>,
+    kind: Option<KeyKind>,
+    page: PageRequest<TokenId>,
+    order: ListOrder,
+) -> Result<Vec<TokenRow>, ApiError> {
+    let (store, organization) = (&actor.app.store, actor.organization());
+    let (backing, PageRequest { limit, after }) = (kind.map(KeyKind::name), page);
+    let rows = match order {
+        ListOrder::OldestFirst => store.list_tokens(organization, owner, backing, after, limit).await?,
+        ListOrder::NewestFirst => {
+            store.list_newest_tokens(organization, owner, backing, after, limit).await?
+        }
+    };
+    Ok(rows)
 }
 
 async fn of_member(
     actor: &Actor,
     member: &MemberRow,
     page: PageRequest<TokenId>,
+    order: ListOrder,
 ) -> Result<RowPage<OwnedToken>, ApiError> {
     actor.judged_own();
-    let (store, organization) = (&actor.app.store, actor.organization());
-    let rows = store.list_tokens(organization, Some(member.id), None, page.after, page.one_further()).await?;
+    let further = PageRequest { limit: page.one_further(), ..page };
+    let rows = read(actor, Some(member.id), None, further, order).await?;
     let owned = |row: TokenRow| OwnedToken { owner: row.owner.map(|_| member.email.clone()), row };
     Ok(page.cut(rows.into_iter().map(owned).collect()))
 }
@@ -94,6 +142,7 @@ async fn keys(
     actor: &Actor,
     kind: KeyKind,
     page: PageRequest<TokenId>,
+    order: ListOrder,
 ) -> Result<RowPage<OwnedToken>, ApiError> {
     match kind {
         KeyKind::Organization | KeyKind::Publisher => actor.needs(Permission::ManageOwnerAccount)?,
@@ -101,8 +150,7 @@ async fn keys(
     }
     let (mut found, mut after) = (Vec::new(), page.after);
     while found.len() < page.one_further() as usize {
-        let (store, organization) = (&actor.app.store, actor.organization());
-        let rows = store.list_tokens(organization, None, Some(kind.name()), after, READ_AT_ONCE).await?;
+        let rows = read(actor, None, Some(kind), PageRequest { limit: READ_AT_ONCE, after }, order).await?;
         after = rows.last().map(|row| row.id);
         let last = rows.len() < READ_AT_ONCE as usize;
         let repositories = repositories_of(actor, &rows).await?;

@@ -14,7 +14,7 @@ use packhouse_wire::catalogue;
 use super::confirmations::{Action, Confirmation};
 use super::{Actor, NewCredential};
 use crate::error::ApiError;
-pub use list::{KeyKind, TokenFilter, list};
+pub use list::{KeyKind, TokenFilter, list, list_newest};
 pub(crate) use request::service_key_expiry;
 pub use request::{Backing, TokenRequest};
 use rights::TokenReach;

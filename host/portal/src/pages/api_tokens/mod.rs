@@ -71,7 +71,7 @@ fn owner(ctx: &PageContext) -> Option<&str> {
 async fn list(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
     let page = PageRequest { limit: ROWS, after: after::<ApiTokenId>(ctx)? };
     let owner = owner(ctx);
-    let listed = api_tokens::list(&ctx.actor, owner, page).await?;
+    let listed = api_tokens::list_newest(&ctx.actor, owner, page).await?;
     let next = listed.rows.last().filter(|_| listed.more).map(|token| token.row.id.to_string());
     let owners = owners(ctx).await?;
     let body = html! {
@@ -82,6 +82,7 @@ async fn list(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
                 p { "An API token is for a program that manages this server through the API. It can do what its owner may do and its scopes allow. Clients of packages use repository tokens instead." }
             }
         } @else {
+            (parts::list_length(ctx, listed.rows.len(), listed.more, "API token", "API tokens"))
             ul.rows { @for token in &listed.rows { li { (one(ctx, &token.row)) } } }
         }
         (parts::next_page_link(PATH, &[("owner", owner.unwrap_or_default())], next.as_deref()))

@@ -45,7 +45,7 @@ pub(super) fn of_format(ctx: &PageContext, components: &[ListedPlugin], format: 
         }
     };
     html! {
-        h3 { "Components" }
+        h2 { "Components" }
         (parts::table(&format!("Components of {format}"), &["Version", "State", "From", "Installed", "Digest", "Activate"], &rows))
         @if own.iter().any(|plugin| plugin.state == PluginStateName::Retired) {
             (parts::action_button(ctx, "/formats", &[("do", "rollback"), ("format", format)],
@@ -92,7 +92,9 @@ pub(super) async fn change(ctx: Arc<PageContext>) -> PageResult {
         .await
     };
     match done {
-        Ok(ConfirmedOutcome::Done(_)) => confirm::finish(&ctx, see_other("/formats?done=saved")),
+        Ok(ConfirmedOutcome::Done(_)) => {
+            confirm::finish(&ctx, see_other(&format!("{}?done=saved", super::path(format))))
+        }
         Ok(ConfirmedOutcome::Prompt(page)) => Ok(page),
         Err(error) => super::page(&ctx, Some(&visit::form_error(&ctx, error)?)).await,
     }

@@ -1,15 +1,14 @@
 //! `/formats`: formats and their plugins, for operators. The operators switch formats on and off
-//! here, and activate their components.
+//! here. The page of a format has its details and activates its components.
 
 mod components;
+mod details;
 
 use std::sync::Arc;
 
 use maud::{Markup, html};
 use packhouse_api::error::ApiError;
-use packhouse_api::operations::formats::{self, KnownFormats, LoadedFormat};
-use packhouse_app::plugins::ListedPlugin;
-use packhouse_runtime::Plugin;
+use packhouse_api::operations::formats::{self, KnownFormats, LoadedFormat, MissingFormat};
 
 use super::Routes;
 use crate::confirm;
@@ -19,7 +18,15 @@ use crate::visit;
 use crate::{PageResult, fault, parts};
 
 pub(super) fn routes() -> Routes {
-    vec![("/formats", visit::page(show).merge(visit::form(switch)))]
+    vec![
+        ("/formats", visit::page(show).merge(visit::form(switch))),
+        ("/formats/{format}", visit::page(details::show)),
+    ]
+}
+
+/// Returns the path of a format's page.
+fn path(format: &str) -> String {
+    format!("/formats/{}", parts::segment(format))
 }
 
 async fn show(ctx: Arc<PageContext>) -> PageResult {
@@ -36,79 +43,71 @@ async fn page(ctx: &PageContext, wrong: Option<&ApiError>) -> PageResult {
     let mut waiting: Vec<&str> = components.iter().map(|plugin| plugin.format.as_str()).collect();
     waiting.retain(|format| !is_loaded(format));
     waiting.dedup();
+    let head = ["Format", "State", "Version", "Kinds", "Calls", "Failed", "Switch"];
+    let rows = html! { @for format in &loaded { (row(ctx, format)) } };
     let body = html! {
         @if let Some(wrong) = wrong { (components::refused(ctx, wrong)) }
         @if loaded.is_empty() {
             div.card.empty { h2 { "No plugins are loaded" } p { "Copy a plugin (a " code { ".wasm" } " file) to " code { (ctx.actor.app.config.runtime.plugins.display()) } " and restart the server." } }
+        } @else {
+            p.soft { "A format that is off refuses requests to its repositories with status 503. Their data is kept. Calls count since the server started." }
+            (parts::table("Formats", &head, &rows))
         }
-        @for format in &loaded { (one(ctx, format, &components)) }
         @for format in waiting {
-            div.card { h2 { (parts::isolated(format)) " " (parts::tag("not running")) } (components::of_format(ctx, &components, format)) }
-        }
-        @for format in &missing {
             div.card {
-                h2 { (parts::isolated(&format.format)) " " (parts::tag("off")) }
-                (parts::alert(&format!("No plugin for this format is loaded, but {} repositories need it.", format.repositories)))
+                div.head { h2 { a href=(path(format)) { (parts::isolated(format)) } } (parts::tag("not running")) }
+                (components::of_format(ctx, &components, format))
             }
         }
+        @for format in &missing { (absent(format)) }
     };
     let status = wrong.map_or(http::StatusCode::OK, fault::status);
     Ok(frame::page(ctx, Sheet { status, ..Sheet::of("Formats") }, &body))
 }
 
-fn one(ctx: &PageContext, LoadedFormat { plugin, enabled }: &LoadedFormat, all: &[ListedPlugin]) -> Markup {
+fn row(ctx: &PageContext, format: &LoadedFormat) -> Markup {
+    let plugin = &format.plugin;
     let description = plugin.description();
-    let format = description.format.as_str();
-    let runtime = &ctx.actor.app.config.runtime;
-    let own = runtime.per_plugin.get(format).and_then(|plugin| plugin.limits.as_ref());
-    let limits = own.unwrap_or(&runtime.default_limits);
     let (calls, failures) = plugin.calls();
-    let (to, button) = if *enabled { ("off", "Switch off") } else { ("on", "Switch on") };
-    let button = html! { button type="submit" { (button) span.away { " " (format) } } };
     html! {
-        div.card {
-            div.head {
-                h2 { (format) " " (parts::tag(if *enabled { "on" } else { "off" })) }
-                (parts::action_button(ctx, "/formats", &[("format", format), ("to", to)], &button))
-            }
-            @if !enabled { p { "Requests to its repositories get status 503. Their data is kept." } }
-            dl {
-                dt { "Version" } dd { (plugin.version()) }
-                dt { "From" } dd { @match plugin.file().and_then(|file| file.file_name()) { Some(file) => code { (file.to_string_lossy()) }, None => "component store" } }
-                dt { "Digest" } dd { code { (plugin.digest().to_string()) } }
-                dt { "Calls since the server started" }
-                dd { (calls) ", " @if failures == 0 { "0 failed" } @else { strong { (parts::count(failures, "failed", "failed")) } " (see the server log)" } }
-                dt { "Kinds" } dd { (description.kinds.join(", ")) }
-                dt { "Largest file" } dd { @match plugin.max_file_bytes() { Some(bytes) => (parts::size(bytes)), None => "unlimited" } }
-                dt { "Memory limit per call" } dd { (parts::size(limits.memory_bytes as u64)) }
-                dt { "Time limit per call" } dd { (limits.call_timeout.as_millis()) " ms" }
-                dt { "Concurrent calls" } dd { (plugin.concurrency()) }
-                dt { "Optional features" } dd { (offered(plugin)) }
-                @if !description.request_headers.is_empty() { dt { "Request headers it reads" } dd { (description.request_headers.join(", ")) } }
-                @if !description.claims.is_empty() {
-                    dt { "Claimed paths" } dd { @for claim in &description.claims { code { (claim.path) } " " } }
-                }
-            }
-            (components::of_format(ctx, all, format))
+        tr {
+            th scope="row" { a href=(path(&description.format)) { (description.format) } }
+            td { (parts::tag(if format.enabled { "on" } else { "off" })) }
+            td { (plugin.version()) }
+            td { (description.kinds.join(", ")) }
+            td.num { (calls) }
+            td.num { @if failures == 0 { "0" } @else { strong { (failures) } } }
+            td { (switch_button(ctx, format, false)) }
         }
     }
 }
 
-/// Describes the optional interfaces that a plugin implements.
-fn offered(plugin: &Plugin) -> String {
-    let all = [
-        (plugin.has_upkeep(), "deleting and marking versions"),
-        (plugin.has_present(), "READMEs and dependencies"),
-        (plugin.has_retention(), "retention"),
-    ];
-    let words: Vec<&str> = all.iter().filter(|(has, _)| *has).map(|(_, words)| *words).collect();
-    if words.is_empty() { "none".to_owned() } else { words.join(", ") }
+/// Builds the button that switches a format on or off. `details` leads back to the format's page.
+fn switch_button(ctx: &PageContext, format: &LoadedFormat, details: bool) -> Markup {
+    let name = format.plugin.description().format.as_str();
+    let (to, verb) = if format.enabled { ("off", "Switch off") } else { ("on", "Switch on") };
+    let button = html! { button type="submit" { (verb) span.away { " " (name) } } };
+    let fields = [("format", name), ("to", to), ("details", "yes")];
+    let fields = fields.iter().copied().filter(|(field, _)| details || *field != "details");
+    parts::action_button(ctx, "/formats", &fields.collect::<Vec<_>>(), &button)
+}
+
+/// Describes a format whose repositories cannot be served.
+fn absent(format: &MissingFormat) -> Markup {
+    html! {
+        div.card {
+            div.head { h2 { (parts::isolated(&format.format)) } (parts::tag("off")) }
+            (parts::alert(&format!("No plugin for this format is loaded, but {} repositories need it.", format.repositories)))
+        }
+    }
 }
 
 async fn switch(ctx: Arc<PageContext>) -> PageResult {
     if !ctx.form.text("do").is_empty() {
         return components::change(ctx).await;
     }
-    formats::switch(&ctx.actor, ctx.form.text("format"), ctx.form.text("to") == "on").await?;
-    Ok(see_other("/formats?done=saved"))
+    let format = ctx.form.text("format");
+    formats::switch(&ctx.actor, format, ctx.form.text("to") == "on").await?;
+    let back = if ctx.form.has("details") { path(format) } else { "/formats".to_owned() };
+    Ok(see_other(&format!("{back}?done=saved")))
 }

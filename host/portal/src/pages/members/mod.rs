@@ -12,7 +12,7 @@ use packhouse_api::operations::confirmations::Action;
 use packhouse_api::operations::members::{self, OneTimeCode};
 use packhouse_identity::permissions::Permission::ManageMembers;
 use packhouse_identity::permissions::Permissions;
-use packhouse_store::{MemberId, MemberKind, MemberRow};
+use packhouse_store::{MemberKind, MemberRow};
 use serde_json::json;
 
 use super::repositories::{ROWS, after};
@@ -58,11 +58,12 @@ async fn show(ctx: Arc<PageContext>) -> PageResult {
 }
 
 async fn list(ctx: &PageContext, form: &Fields, wrong: Option<&ApiError>) -> PageResult {
-    let page = PageRequest { limit: ROWS, after: after::<MemberId>(ctx)? };
-    let listed = members::list(&ctx.actor, page).await?;
-    let next = listed.rows.last().filter(|_| listed.more).map(|row| row.id.to_string());
+    let page = PageRequest { limit: ROWS, after: after::<String>(ctx)? };
+    let listed = members::list_by_email(&ctx.actor, &page).await?;
+    let next = listed.rows.last().filter(|_| listed.more).map(|row| row.email.clone());
     let manages = ctx.holds(ManageMembers);
     let body = html! {
+        (parts::list_length(ctx, listed.rows.len(), listed.more, "member", "members"))
         ul.rows { @for row in &listed.rows { li { (one(ctx, row, manages)) } } }
         (parts::next_page_link("/members", &[], next.as_deref()))
         @if manages { (new_form(ctx, form, wrong).await?) }

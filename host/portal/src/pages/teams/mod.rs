@@ -64,6 +64,7 @@ async fn list(ctx: &PageContext, form: &Fields, wrong: Option<&ApiError>) -> Pag
                 p { "A team gives permissions to all its members. You add members yourself, or groups of your sign-in provider do." }
             }
         } @else {
+            (parts::list_length(ctx, listed.rows.len(), listed.more, "team", "teams"))
             ul.rows { @for row in &listed.rows { li { (one(row)) } } }
         }
         (parts::next_page_link(PATH, &[], next.as_deref()))

@@ -97,10 +97,10 @@ fn address(text: &str) -> String {
 
 /// Merges the entries for the same repository with the same patterns, and sorts everything.
 fn permissions(value: &Value) -> Value {
-    let list = |value: &Value, field: &str| value[field].as_array().cloned().unwrap_or_default();
+    let list = |value: &Value, field: &str| value.at(field).as_array().cloned().unwrap_or_default();
     let mut entries: BTreeMap<[Option<String>; 3], BTreeSet<String>> = BTreeMap::new();
     for entry in list(value, "repositories") {
-        let text = |field: &str| entry[field].as_str().map(str::to_owned);
+        let text = |field: &str| entry.at(field).as_str().map(str::to_owned);
         let packages = entry.at("packages").as_array().map(|packages| json!(texts(packages)).to_string());
         let actions = list(&entry, "actions");
         let actions = texts(&actions).into_iter().map(str::to_owned);

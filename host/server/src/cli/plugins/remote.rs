@@ -13,7 +13,7 @@ use crate::cli::remote::{ApiClient, RemoteContext, pick, text};
 /// Prints a line for each component.
 pub(super) async fn list(api: &ApiClient) -> anyhow::Result<()> {
     for plugin in api.list(&["plugins"]).await? {
-        let or_none = |field: &str| plugin[field].as_str().unwrap_or("-").to_owned();
+        let or_none = |field: &str| plugin.at(field).as_str().unwrap_or("-").to_owned();
         let [format, source, state] = ["format", "source", "state"].map(|field| text(&plugin, field));
         let kinds = texts(plugin.at("capabilities").at("kinds")).join(", ");
         let error = plugin.at("error").as_str().map(|error| format!("\t{error}")).unwrap_or_default();

@@ -45,7 +45,7 @@ async fn run_policy(api: &ApiClient, policy: &Value) -> anyhow::Result<bool> {
     loop {
         let run = newest_run(api, id).await?;
         if run.at("id") != before.at("id") && !run.at("ended_at").is_null() {
-            let number = |field: &str| run[field].as_u64().unwrap_or_default();
+            let number = |field: &str| run.at(field).as_u64().unwrap_or_default();
             let skipped = run.at("skipped").as_array().map_or(0, Vec::len) as u64;
             let error = run.at("error").as_str();
             report(text(policy, "name"), [number("deleted"), number("bytes"), skipped], error)?;

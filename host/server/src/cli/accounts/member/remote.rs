@@ -64,7 +64,7 @@ async fn added(server: &RemoteContext, before: Value, granted: &Granted) -> anyh
         return Ok(serde_json::to_value(Permissions::everything())?);
     }
     let all = if granted.repositories.is_empty() { Vec::new() } else { server.repositories().await? };
-    let list = |name: &str| before[name].as_array().cloned().unwrap_or_default();
+    let list = |name: &str| before.at(name).as_array().cloned().unwrap_or_default();
     let mut organization = list("organization");
     for name in granted.permissions.iter().map(|name| json!(name)) {
         if !organization.contains(&name) {

@@ -60,7 +60,7 @@ fn known(settings: &Value) -> Vec<(String, FormSetting)> {
             _ => Form::Text,
         };
         if !known.iter().any(|(other, _)| other == name) {
-            known.push((name.clone(), FormSetting { shape, summary: String::new() }));
+            known.push((name.clone(), FormSetting::named(name, shape)));
         }
     }
     known
