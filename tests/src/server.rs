@@ -20,7 +20,7 @@ pub const OWNER: &str = "owner@example.com";
 pub const PASSWORD: &str = "correct horse battery staple";
 
 /// Time limit for a start or a stop, on a machine that has other work.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 const PAUSE: Duration = Duration::from_millis(10);
 /// Ports that tests give to servers. They are below the ports that the system assigns to outgoing
 /// connections. Such a connection could otherwise take the port of a server that is about to
